@@ -1,6 +1,7 @@
 //! Server of the Model Context Protocol for tests: some of its tools behave, the others do not. The
-//! argument `silent` makes it never answer, `noisy` write no JSON, `ended` end at once. A second
-//! argument is the only tool that it lists.
+//! argument `silent` makes it never answer, `noisy` write no JSON, `ended` end at once; `hangs`,
+//! `floods`, `endless`, `many` and `odd` are for its list of prompts. A second argument is the only
+//! tool that it lists.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "a program for tests")]
 #![allow(clippy::zombie_processes, reason = "a test sees whether its process ends with the server")]
@@ -33,11 +34,29 @@ fn main() {
         let result = match request["method"].as_str().unwrap() {
             "initialize" => json!({
                 "protocolVersion": request["params"]["protocolVersion"],
-                "capabilities": { "tools": { "listChanged": true } },
+                "capabilities": { "tools": { "listChanged": true }, "prompts": { "listChanged": true },
+                    "resources": { "listChanged": true } },
                 "serverInfo": { "name": "test", "version": "1" },
             }),
             "tools/list" => json!({ "tools": tools(changed, only.as_deref()) }),
             "tools/call" => call(&request["params"], &mut changed, &mut lines),
+            "prompts/list" => match prompts(&mode, changed) {
+                Some(list) => list,
+                None => continue,
+            },
+            "resources/list" => resources(changed),
+            "resources/templates/list" => {
+                let readable = json!({ "uriTemplate": "note://{animal}/{+path}", "name": "note" });
+                json!({ "resourceTemplates": [readable, { "uriTemplate": "x{?y}", "name": "other" }] })
+            }
+            "prompts/get" => match prompt(&request["params"], &mut changed) {
+                Some(result) => result,
+                None => continue,
+            },
+            "resources/read" => match resource(request["params"]["uri"].as_str().unwrap()) {
+                Some(result) => result,
+                None => continue,
+            },
             _ => {
                 send(
                     &json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32601, "message": "unknown" } }),
@@ -93,11 +112,7 @@ fn call(params: &Value, changed: &mut bool, lines: &mut dyn Iterator<Item = Stri
             eprintln!("out of cheese");
             std::process::exit(1);
         }
-        "huge" => loop {
-            if stdout().write_all(&[b'{'; 65536]).is_err() {
-                std::process::exit(0);
-            }
-        },
+        "huge" => flood(),
         "binary" => {
             let bytes: Vec<u8> = (0..=255).cycle().take(20_000).collect();
             stdout().write_all(&bytes).unwrap();
@@ -132,6 +147,99 @@ fn call(params: &Value, changed: &mut bool, lines: &mut dyn Iterator<Item = Stri
         other => format!("unknown tool {other}"),
     };
     json!({ "content": [{ "type": "text", "text": text }] })
+}
+
+/// The list of prompts; `None` for no answer.
+fn prompts(mode: &str, changed: bool) -> Option<Value> {
+    let argument = |name: &str, required: bool| json!({ "name": name, "title": "Who", "required": required });
+    let mut names = vec!["mixed", "hang", "huge", "big", "empty", "binary", "news"];
+    names.extend(changed.then_some("new"));
+    let mut list: Vec<_> = names.iter().map(|name| json!({ "name": name })).collect();
+    match mode {
+        "hangs" => return None,
+        "floods" => flood(),
+        "endless" => return Some(json!({ "prompts": list, "nextCursor": "again" })),
+        "many" => list.extend((0..100_000).map(|number| json!({ "name": number.to_string() }))),
+        "odd" => return Some(json!({ "prompts": 3 })),
+        _ => {}
+    }
+    list.insert(
+        0,
+        json!({ "name": "greet", "title": "Greet\u{7} someone", "description": "A greeting.",
+            "arguments": [argument("name", true), argument("tone", false)] }),
+    );
+    Some(json!({ "prompts": list }))
+}
+
+/// Messages of a prompt; `None` for no answer.
+fn prompt(params: &Value, changed: &mut bool) -> Option<Value> {
+    let user = |content: Value| json!({ "role": "user", "content": content });
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let messages = match params["name"].as_str().unwrap() {
+        "greet" => {
+            let (name, tone) = (&params["arguments"]["name"], &params["arguments"]["tone"]);
+            let tone = tone.as_str().map_or(String::new(), |tone| format!(" Be {tone}."));
+            vec![user(text(&format!("Greet {}.{tone}", name.as_str().unwrap())))]
+        }
+        "mixed" => vec![
+            user(text("Look:")),
+            user(json!({ "type": "image", "mimeType": "image/png", "data": "AAAA" })),
+            user(json!({ "type": "resource", "resource": { "uri": "note://fox", "text": "A fox." } })),
+            json!({ "role": "assistant", "content": text("I see.") }),
+        ],
+        "hang" => return None,
+        "huge" => flood(),
+        "binary" => {
+            let bytes: Vec<u8> = (0..=255).cycle().take(20_000).collect();
+            stdout().write_all(&bytes).unwrap();
+            stdout().write_all(b"\n").unwrap();
+            vec![user(text("\u{1b}[31mafter"))]
+        }
+        "big" => vec![user(text(&"x".repeat(300_000)))],
+        "news" => {
+            *changed = true;
+            notify("prompts/list_changed", &json!({}));
+            vec![user(text("changed"))]
+        }
+        _ => Vec::new(),
+    };
+    Some(json!({ "messages": messages }))
+}
+
+fn resources(changed: bool) -> Value {
+    let resource = |name: &str| json!({ "uri": format!("note://{name}"), "name": name });
+    let mut list = vec![
+        json!({ "uri": "note://fox", "name": "fox.txt", "title": "The fox", "mimeType": "text/plain", "size": 6 }),
+    ];
+    list.extend(["blob", "picture", "damaged", "several", "hang", "huge"].map(resource));
+    list.extend(changed.then(|| resource("new")));
+    json!({ "resources": list })
+}
+
+/// Contents of a resource; `None` for no answer.
+fn resource(uri: &str) -> Option<Value> {
+    let text = |text: &str| json!({ "uri": uri, "text": text });
+    let blob = |blob: &str| json!({ "uri": uri, "blob": blob });
+    let contents = match uri {
+        "note://fox" => vec![text("A \u{1b}[31mfox.")],
+        "note://blob" => vec![blob("QSBmb3gu")],
+        "note://picture" => vec![blob("iVBORw0KGgoAAAAA")],
+        "note://damaged" => vec![blob("!")],
+        "note://several" => vec![text("A fox."), blob("iVBORw0KGgoAAAAA")],
+        "note://hang" => return None,
+        "note://huge" => flood(),
+        other => vec![text(other)],
+    };
+    Some(json!({ "contents": contents }))
+}
+
+/// Writes a message without end.
+fn flood() -> ! {
+    loop {
+        if stdout().write_all(&[b'{'; 65536]).is_err() {
+            std::process::exit(0);
+        }
+    }
 }
 
 fn notify(method: &str, params: &Value) {

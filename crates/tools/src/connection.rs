@@ -1,42 +1,38 @@
-//! A connection to a server: handshake, the list of its tools, and calls with limits.
+//! A connection to a server: handshake, its lists, and requests with limits.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, ProgressToken, ProtocolVersion, ServerResult,
-};
+use rmcp::model::{ClientRequest, ProgressToken, ProtocolVersion, ServerResult};
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RoleClient,
-    RunningService, ServiceError,
+    RunningService,
 };
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::config::{ServerConfig, Transport};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failure};
 use crate::handler::{Handler, Progress};
+use crate::listing::Lists;
 use crate::log::printable;
-use crate::offer::ListedTool;
-use crate::outcome::Outcome;
 use crate::process::Process;
 use crate::watched::{LONGEST_MESSAGE, Watched};
 
 /// Time to become ready: packages may be downloaded first.
 pub(crate) const START: Duration = Duration::from_secs(120);
 
-/// Time for a list of tools.
-const LIST: Duration = Duration::from_secs(15);
+/// Time to tell a server that a request is stopped.
+const CANCEL: Duration = Duration::from_secs(15);
 
-/// Time for a call: without progress, and in all.
+/// Time for a request: without progress, and in all.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CallTimes {
+pub(crate) struct RequestTimes {
     pub(crate) idle: Duration,
     pub(crate) total: Duration,
 }
@@ -121,10 +117,10 @@ impl Connection {
         Self { peer, service, process, fault, handler: handler.clone() }
     }
 
-    pub(crate) async fn tools(&self) -> Result<Vec<ListedTool>> {
-        let listed = timeout(LIST, self.peer.list_all_tools()).await.map_err(|_| Error::TimedOut(LIST))?;
-        let listed = listed.map_err(|error| self.fault.get().cloned().unwrap_or_else(|| failure(error)))?;
-        Ok(ListedTool::all(listed, |remark| self.handler.log.add(remark)))
+    /// Fetches the lists of the server, which is called `name`.
+    pub(crate) async fn lists(&self, name: &str) -> Result<Lists> {
+        let listed = Lists::of(name, &self.peer, &self.handler.log).await;
+        listed.map_err(|error| self.fault.get().cloned().unwrap_or(error))
     }
 
     /// Returns once the server has ended, with the reason.
@@ -165,18 +161,16 @@ fn lifecycle() -> ClientLifecycleMode {
     }
 }
 
-/// Calls a tool. `stopped` cancels the call; `progress` receives the server's reports.
-pub(crate) async fn call(
+/// Sends a request and waits for its answer. `stopped` cancels it; `progress` receives the server's
+/// reports.
+pub(crate) async fn ask(
     peer: &Peer<RoleClient>,
     handler: &Handler,
-    name: &str,
-    arguments: Map<String, Value>,
-    times: CallTimes,
+    request: ClientRequest,
+    times: RequestTimes,
     mut stopped: watch::Receiver<bool>,
     progress: impl Fn(Progress),
-) -> Result<Outcome> {
-    let params = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments);
-    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+) -> Result<ServerResult> {
     let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
     let mut handle = sent.map_err(failure)?;
     let token: ProgressToken = handle.progress_token.clone();
@@ -189,11 +183,10 @@ pub(crate) async fn call(
             answer = &mut handle.rx => {
                 handler.calls.end(&token);
                 return match answer {
-                    Ok(Ok(ServerResult::CallToolResult(result))) => Ok(Outcome::of(&result)),
                     Ok(Ok(ServerResult::InputRequiredResult(_) | ServerResult::CreateTaskResult(_))) => {
                         Err(Error::AsksMore)
                     }
-                    Ok(Ok(_)) => Err(Error::Protocol("it answered a call with something else".to_owned())),
+                    Ok(Ok(result)) => Ok(result),
                     Ok(Err(error)) => Err(failure(error)),
                     Err(_) => Err(Error::Ended(handler.log.last())),
                 };
@@ -208,7 +201,7 @@ pub(crate) async fn call(
         }
     };
     handler.calls.end(&token);
-    let _ = timeout(LIST, handle.cancel(Some(reason.to_string()))).await;
+    let _ = timeout(CANCEL, handle.cancel(Some(reason.to_string()))).await;
     Err(reason)
 }
 
@@ -248,15 +241,4 @@ fn unreachable(error: &ClientInitializeError) -> Error {
 fn chain(error: &dyn std::error::Error) -> String {
     let sources = std::iter::successors(Some(error), |error| error.source());
     sources.last().map_or_else(String::new, ToString::to_string)
-}
-
-fn failure(error: ServiceError) -> Error {
-    if error.is_authorization_required() {
-        return Error::Key;
-    }
-    match error {
-        ServiceError::McpError(refusal) => Error::Refused(printable(&refusal.message)),
-        ServiceError::TransportClosed => Error::Ended(String::new()),
-        error => Error::Protocol(printable(&error.to_string())),
-    }
 }

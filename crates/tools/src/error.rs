@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use rmcp::service::ServiceError;
+
+use crate::log::printable;
+
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Error of a server or of a call. Texts of servers in it are untrusted.
@@ -46,7 +50,19 @@ pub enum Error {
     #[error("There is no tool {0}.")]
     NoTool(String),
 
-    #[error("The tool did not answer within {} seconds.", .0.as_secs())]
+    #[error("There is no prompt {0}.")]
+    NoPrompt(String),
+
+    #[error("The prompt {prompt} has no argument {name}.")]
+    UnknownArgument { prompt: String, name: String },
+
+    #[error("A value for {0} is missing.")]
+    MissingArgument(String),
+
+    #[error("{name} cannot be used as text: {reason}.")]
+    NoText { name: String, reason: String },
+
+    #[error("There was no answer within {} seconds.", .0.as_secs())]
     TimedOut(Duration),
 
     #[error("The call was stopped.")]
@@ -55,11 +71,23 @@ pub enum Error {
     #[error("The server refused the call: {0}")]
     Refused(String),
 
-    #[error("The tool asks a person for more, which this program does not support.")]
+    #[error("The server asks a person for more, which this program does not support.")]
     AsksMore,
 
     #[error("{0}")]
     Builtin(String),
+}
+
+/// Returns the error of a request that failed.
+pub(crate) fn failure(error: ServiceError) -> Error {
+    if error.is_authorization_required() {
+        return Error::Key;
+    }
+    match error {
+        ServiceError::McpError(refusal) => Error::Refused(printable(&refusal.message)),
+        ServiceError::TransportClosed => Error::Ended(String::new()),
+        error => Error::Protocol(printable(&error.to_string())),
+    }
 }
 
 /// Last line of a server, in words.

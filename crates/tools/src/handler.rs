@@ -1,4 +1,4 @@
-//! Client's side of what a server may send unasked: progress and changes of its tools. Requests
+//! Client's side of what a server may send unasked: progress and changes of its lists. Requests
 //! that would let a server use the model, see folders or ask the person are refused.
 
 #![allow(deprecated, reason = "older servers ask for what the protocol no longer has")]
@@ -64,8 +64,15 @@ impl Calls {
 pub(crate) struct Handler {
     pub(crate) log: Log,
     pub(crate) calls: Calls,
-    /// Notified when the server's tools have changed.
+    /// Notified when a list of the server has changed.
     pub(crate) changed: Arc<Notify>,
+}
+
+impl Handler {
+    fn change(&self, list: &str) {
+        self.log.add(&format!("The server's {list} have changed."));
+        self.changed.notify_one();
+    }
 }
 
 impl ClientHandler for Handler {
@@ -104,6 +111,14 @@ impl ClientHandler for Handler {
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.changed.notify_one();
+        self.change("tools");
+    }
+
+    async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.change("prompts");
+    }
+
+    async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.change("resources");
     }
 }

@@ -5,8 +5,9 @@
 //!   of built-in ones
 //! - [`Offer`]: a tool as a model sees it, with the hash that approvals are bound to
 //! - [`McpFile`], [`ServerConfig`]: servers in `mcp.json`; [`other_files`]: those of other programs
-//! - `connection`: handshake, list of tools and calls; `process`: servers that are child processes;
-//!   `watched`: what they write
+//! - [`ServerPrompt`], [`ServerResource`]: texts of servers that a person picks
+//! - `connection`: handshake and requests; `listing`: what a server has; `process`: servers that are
+//!   child processes; `watched`: what they write
 //! - [`Outcome`]: the result of a call as text
 //! - [`Builtin`]: tools of this program, such as arithmetic; [`BuiltinContext`]: what they need of it
 
@@ -17,10 +18,13 @@ mod config;
 mod connection;
 mod error;
 mod handler;
+mod listing;
 mod log;
 mod offer;
 mod outcome;
 mod process;
+mod prompt;
+mod resource;
 mod toolbox;
 mod watched;
 
@@ -30,6 +34,8 @@ pub use error::{Error, Result};
 pub use handler::Progress;
 pub use offer::{Offer, Source, builtin_offers};
 pub use outcome::Outcome;
+pub use prompt::{PromptArgument, ServerPrompt};
+pub use resource::{ReadFile, ResourceText, ServerResource};
 pub use toolbox::{ServerState, ServerStatus, Toolbox};
 
 /// Most turns of calls after one question.

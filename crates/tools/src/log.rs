@@ -7,6 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const LINES: usize = 200;
 const LONGEST_LINE: usize = 500;
 
+/// Longest name or address of a server's entry in bytes.
+const LONGEST_IDENTIFIER: usize = 2_000;
+
 /// Log of a server; clones share its lines.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<VecDeque<String>>>);
@@ -39,10 +42,17 @@ impl Log {
     }
 }
 
-/// Returns the beginning of a line without control characters.
-pub(crate) fn printable(line: &str) -> String {
-    let visible = line.trim().chars().filter(|letter| !letter.is_control());
-    visible.take(LONGEST_LINE).collect()
+/// Returns the beginning of a text as one line without control characters.
+pub(crate) fn printable(text: &str) -> String {
+    let spaced = text.trim().chars().map(|letter| if letter.is_whitespace() { ' ' } else { letter });
+    spaced.filter(|letter| !letter.is_control()).take(LONGEST_LINE).collect()
+}
+
+/// Returns a name that a server gets back unchanged; `None` for one that is empty, too long or has
+/// control characters.
+pub(crate) fn identifier(name: String) -> Option<String> {
+    let fits = (1..=LONGEST_IDENTIFIER).contains(&name.len()) && !name.contains(char::is_control);
+    fits.then_some(name)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::builtin::Builtin;
+use crate::log::Log;
 
 /// Longest name in bytes, and longest description in characters.
 const LONGEST_NAME: usize = 64;
@@ -16,7 +17,7 @@ const LONGEST_DESCRIPTION: usize = 4_000;
 const LARGEST_SCHEMA: usize = 64 << 10;
 
 /// Most tools of one server.
-const MOST: usize = 128;
+pub(crate) const MOST_TOOLS: usize = 128;
 
 /// Owner of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,26 +53,18 @@ pub(crate) struct ListedTool {
 }
 
 impl ListedTool {
-    /// Reads a server's list. Tools beyond the limits are left out, with a remark.
-    pub(crate) fn all(listed: Vec<rmcp::model::Tool>, remark: impl Fn(&str)) -> Vec<Self> {
-        if listed.len() > MOST {
-            remark(&format!("The server has {} tools; the first {MOST} are used.", listed.len()));
+    /// Reads an entry of a server's list; `None` with a remark if its schema is too large.
+    pub(crate) fn of(tool: rmcp::model::Tool, log: &Log) -> Option<Self> {
+        let bytes = serde_json::to_string(&*tool.input_schema).map_or(usize::MAX, |json| json.len());
+        if bytes > LARGEST_SCHEMA {
+            log.add(&format!("The tool {} was left out: its schema is too large.", tool.name));
+            return None;
         }
-        let fits = |tool: &rmcp::model::Tool| {
-            let bytes = serde_json::to_string(&*tool.input_schema).map_or(usize::MAX, |json| json.len());
-            if bytes > LARGEST_SCHEMA {
-                remark(&format!("The tool {} was left out: its schema is too large.", tool.name));
-            }
-            bytes <= LARGEST_SCHEMA
-        };
-        let tools = listed.into_iter().take(MOST).filter(fits);
-        tools
-            .map(|tool| Self {
-                name: tool.name.to_string(),
-                description: tool.description.unwrap_or_default().chars().take(LONGEST_DESCRIPTION).collect(),
-                parameters: (*tool.input_schema).clone(),
-            })
-            .collect()
+        Some(Self {
+            name: tool.name.to_string(),
+            description: tool.description.unwrap_or_default().chars().take(LONGEST_DESCRIPTION).collect(),
+            parameters: (*tool.input_schema).clone(),
+        })
     }
 }
 

@@ -36,7 +36,8 @@ impl Outcome {
     }
 }
 
-fn part(block: &ContentBlock) -> String {
+/// Returns the text of a part; a part that is no text is named.
+pub(crate) fn part(block: &ContentBlock) -> String {
     match block {
         ContentBlock::Text(text) => text.text.clone(),
         ContentBlock::Image(image) => left_out("image", &image.mime_type, &image.data),
@@ -52,18 +53,22 @@ fn part(block: &ContentBlock) -> String {
 }
 
 /// Words for a part that is no text. Base64 has four letters for three bytes.
-fn left_out(kind: &str, name: &str, base64: &str) -> String {
+pub(crate) fn left_out(kind: &str, name: &str, base64: &str) -> String {
     format!("[{kind}, {name}, {} bytes]", base64.len() / 4 * 3)
+}
+
+/// Returns a text without control characters, but with its lines and tabs.
+pub(crate) fn visible(text: &str) -> String {
+    text.chars().filter(|letter| matches!(letter, '\n' | '\t') || !letter.is_control()).collect()
 }
 
 /// Returns the beginning of `text` without control characters, and how much was left out.
 fn bounded(text: &str, bytes: usize) -> String {
-    let shown = |letter: &char| matches!(letter, '\n' | '\t') || !letter.is_control();
     if text.len() <= bytes {
-        return text.chars().filter(shown).collect();
+        return visible(text);
     }
     let end = text.floor_char_boundary(bytes);
-    let beginning: String = text[..end].chars().filter(shown).collect();
+    let beginning = visible(&text[..end]);
     format!("{beginning}\n[{} more bytes were left out]", text.len() - end)
 }
 

@@ -1,4 +1,4 @@
-//! Running servers and the tools that they and this program offer. One thread runs all
+//! Running servers, and the tools, prompts and resources that they and this program offer. One thread runs all
 //! connections; it ends, with every server, when the toolbox is dropped.
 
 use std::collections::BTreeMap;
@@ -7,6 +7,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, GetPromptRequest, GetPromptRequestParams,
+    ReadResourceRequest, ReadResourceRequestParams, ServerResult,
+};
 use rmcp::service::{Peer, RoleClient};
 use serde_json::{Map, Value};
 use tokio::runtime::{Builder, Handle};
@@ -14,17 +18,20 @@ use tokio::sync::watch;
 
 use crate::builtin::{Builtin, BuiltinContext};
 use crate::config::ServerConfig;
-use crate::connection::{CallTimes, Connection, START, call};
+use crate::connection::{Connection, RequestTimes, START, ask};
 use crate::error::{Error, Result};
 use crate::handler::{Handler, Progress};
-use crate::offer::{ListedTool, Offer, Source, builtin_offers, tell_apart};
+use crate::listing::Lists;
+use crate::offer::{Offer, Source, builtin_offers, tell_apart};
 use crate::outcome::Outcome;
+use crate::prompt::{self, ServerPrompt};
+use crate::resource::{self, ReadFile, ResourceText, ServerResource};
 
-/// Interval in which a call asks whether it was stopped.
+/// Interval in which a request asks whether it was stopped.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Time for a call without progress, and in all.
-const TIMES: CallTimes = CallTimes { idle: Duration::from_secs(60), total: Duration::from_secs(600) };
+/// Time for a request without progress, and in all.
+const TIMES: RequestTimes = RequestTimes { idle: Duration::from_secs(60), total: Duration::from_secs(600) };
 
 /// State of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +58,7 @@ pub struct Toolbox {
     /// Ends the thread when it is dropped.
     end: Option<watch::Sender<bool>>,
     thread: Option<JoinHandle<()>>,
-    times: CallTimes,
+    times: RequestTimes,
 }
 
 #[derive(Default)]
@@ -65,11 +72,18 @@ struct Shared {
 struct Running {
     config: ServerConfig,
     state: ServerState,
-    tools: Vec<ListedTool>,
+    lists: Lists,
     peer: Option<Peer<RoleClient>>,
     handler: Handler,
     /// Ends the server when it is dropped.
     _off: watch::Sender<bool>,
+}
+
+/// A server that can answer requests.
+struct ReadyServer {
+    name: String,
+    peer: Peer<RoleClient>,
+    handler: Handler,
 }
 
 impl Toolbox {
@@ -97,14 +111,14 @@ impl Toolbox {
         Ok(Self { shared, runtime: handle, end: Some(end), thread: Some(thread), times: TIMES })
     }
 
-    /// Limits calls to these times, without progress and in all.
+    /// Limits requests to these times, without progress and in all.
     #[must_use]
     pub fn with_times(mut self, idle: Duration, total: Duration) -> Self {
-        self.times = CallTimes { idle, total };
+        self.times = RequestTimes { idle, total };
         self
     }
 
-    /// Calls `listener` after each change of a server's state or tools, on another thread.
+    /// Calls `listener` after each change of a server's state or lists, on another thread.
     pub fn on_change(&self, listener: impl Fn() + Send + Sync + 'static) {
         *self.shared.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(listener));
     }
@@ -125,7 +139,7 @@ impl Toolbox {
             Running {
                 config: config.clone(),
                 state: ServerState::Starting,
-                tools: Vec::new(),
+                lists: Lists::default(),
                 peer: None,
                 handler: handler.clone(),
                 _off: off,
@@ -174,7 +188,7 @@ impl Toolbox {
     pub fn offers(&self, builtins: &[Builtin]) -> Vec<Offer> {
         let mut offers = builtin_offers(builtins);
         for (name, running) in self.shared.lock().iter() {
-            offers.extend(running.tools.iter().map(|tool| Offer::of_server(name, tool)));
+            offers.extend(running.lists.tools.iter().map(|tool| Offer::of_server(name, tool)));
         }
         tell_apart(&mut offers);
         offers
@@ -197,39 +211,133 @@ impl Toolbox {
             Source::Builtin(builtin) => return builtin.call(&arguments, context, &self.runtime, stop),
             Source::Server { server, tool } => (server, tool),
         };
-        let (peer, handler) = {
-            let servers = self.shared.lock();
-            let running = servers.get(server).ok_or_else(|| Error::NotRunning(server.clone()))?;
-            if !running.tools.iter().any(|listed| listed.name == *tool) {
-                return Err(match &running.state {
-                    ServerState::Ready => Error::NoTool(tool.clone()),
-                    ServerState::Failed(error) => error.clone(),
-                    ServerState::Starting => Error::NotRunning(server.clone()),
-                });
+        let server = self.ready(server, |Lists { tools, .. }| {
+            let is_listed = tools.iter().any(|listed| listed.name == *tool);
+            if is_listed { Ok(()) } else { Err(Error::NoTool(tool.clone())) }
+        })?;
+        let params = CallToolRequestParams::new(tool.clone()).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        match self.ask(server, request, stop, on_progress)? {
+            ServerResult::CallToolResult(result) => Ok(Outcome::of(&result)),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Returns the prompts of running servers, by server.
+    pub fn prompts(&self) -> Vec<ServerPrompt> {
+        self.shared.lock().values().flat_map(|running| running.lists.prompts.clone()).collect()
+    }
+
+    /// Returns the resources of running servers, by server.
+    pub fn resources(&self) -> Vec<ServerResource> {
+        self.shared.lock().values().flat_map(|running| running.lists.resources.clone()).collect()
+    }
+
+    /// Returns the text of a prompt with these arguments: at most 64 kB; a longer text is cut and
+    /// says so. `stop` is asked several times a second.
+    ///
+    /// # Errors
+    /// Returns what prevented a text.
+    pub fn prompt(
+        &self,
+        server: &str,
+        name: &str,
+        values: &BTreeMap<String, String>,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<String> {
+        let mut arguments = Map::new();
+        let server = self.ready(server, |Lists { prompts, .. }| {
+            let listed = prompts.iter().find(|listed| listed.name == name);
+            arguments = listed.ok_or_else(|| Error::NoPrompt(name.to_owned()))?.filled(values)?;
+            Ok(())
+        })?;
+        let params = GetPromptRequestParams::new(name).with_arguments(arguments);
+        let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params));
+        match self.ask(server, request, stop, &|_| {})? {
+            ServerResult::GetPromptResult(result) => prompt::text_of(name, &result),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Returns the text of a resource, which need not be listed; `values` are those of a listed
+    /// template's variables. `read` returns the text of files; `stop` is asked several times a
+    /// second.
+    ///
+    /// # Errors
+    /// Returns what prevented a text.
+    pub fn resource(
+        &self,
+        server: &str,
+        uri: &str,
+        values: &BTreeMap<String, String>,
+        read: ReadFile<'_>,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<ResourceText> {
+        let (mut address, mut name) = (uri.to_owned(), String::new());
+        let server = self.ready(server, |Lists { resources, .. }| {
+            let listed = resources.iter().find(|listed| listed.uri == uri);
+            if let Some(listed) = listed {
+                address = listed.filled(values)?;
             }
-            let peer = running.peer.clone().ok_or_else(|| Error::NotRunning(server.clone()))?;
-            (peer, running.handler.clone())
-        };
+            name = resource::file_name(&address, listed);
+            Ok(())
+        })?;
+        let request = ReadResourceRequest::new(ReadResourceRequestParams::new(address));
+        match self.ask(server, ClientRequest::ReadResourceRequest(request), stop, &|_| {})? {
+            ServerResult::ReadResourceResult(result) => {
+                Ok(ResourceText { text: resource::text_of(&name, &result, read, stop)?, name })
+            }
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Returns a server that is ready and whose lists pass `check`.
+    fn ready(&self, name: &str, check: impl FnOnce(&Lists) -> Result<()>) -> Result<ReadyServer> {
+        let not_running = || Error::NotRunning(name.to_owned());
+        let servers = self.shared.lock();
+        let running = servers.get(name).ok_or_else(not_running)?;
+        match (&running.state, &running.peer) {
+            (ServerState::Ready, Some(peer)) => {
+                check(&running.lists)?;
+                let (peer, handler) = (peer.clone(), running.handler.clone());
+                Ok(ReadyServer { name: name.to_owned(), peer, handler })
+            }
+            (ServerState::Failed(error), _) => Err(error.clone()),
+            _ => Err(not_running()),
+        }
+    }
+
+    /// Sends a request and waits for its answer.
+    fn ask(
+        &self,
+        ReadyServer { name, peer, handler }: ReadyServer,
+        request: ClientRequest,
+        stop: &dyn Fn() -> bool,
+        on_progress: &dyn Fn(Progress),
+    ) -> Result<ServerResult> {
         let (stopped, is_stopped) = watch::channel(false);
-        let ((report, reports), (done, outcome)) = (mpsc::channel(), mpsc::channel());
-        let (tool, times) = (tool.clone(), self.times);
+        let ((report, reports), (done, answer)) = (mpsc::channel(), mpsc::channel());
+        let times = self.times;
         self.runtime.spawn(async move {
             let on_progress = |progress| drop(report.send(progress));
-            let called = call(&peer, &handler, &tool, arguments, times, is_stopped, on_progress).await;
-            let _ = done.send(called);
+            let _ = done.send(ask(&peer, &handler, request, times, is_stopped, on_progress).await);
         });
         loop {
-            let called = outcome.recv_timeout(POLL);
+            let answered = answer.recv_timeout(POLL);
             reports.try_iter().for_each(on_progress);
-            match called {
-                Ok(Err(Error::Ended(_))) => return Err(self.shared.why_ended(server)),
-                Ok(called) => return called,
+            match answered {
+                Ok(Err(Error::Ended(_))) => return Err(self.shared.why_ended(&name)),
+                Ok(answered) => return answered,
                 Err(RecvTimeoutError::Timeout) if stop() => drop(stopped.send(true)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(Error::Stopped),
             }
         }
     }
+}
+
+fn unexpected() -> Error {
+    Error::Protocol("it answered with something else".to_owned())
 }
 
 impl Drop for Toolbox {
@@ -282,15 +390,15 @@ impl Shared {
             Err(error) => return self.fail(name, &off, error),
         };
         let reason = loop {
-            match connection.tools().await {
-                Ok(tools) => self.update(name, &off, |running| {
+            match connection.lists(name).await {
+                Ok(lists) => self.update(name, &off, |running| {
                     running.peer = Some(connection.peer.clone());
-                    (running.state, running.tools) = (ServerState::Ready, tools);
+                    (running.state, running.lists) = (ServerState::Ready, lists);
                 }),
                 Err(error) => break Some(error),
             }
             tokio::select! {
-                () = handler.changed.notified() => handler.log.add("The server's tools have changed."),
+                () = handler.changed.notified() => {}
                 error = connection.ended() => break Some(error),
                 _ = off.changed() => break None,
             }
@@ -307,12 +415,12 @@ impl Shared {
     fn fail(&self, name: &str, off: &watch::Receiver<bool>, error: Error) {
         tracing::warn!(server = name, "{error}");
         self.update(name, off, |running| {
-            (running.tools, running.peer) = (Vec::new(), None);
+            (running.lists, running.peer) = (Lists::default(), None);
             running.state = ServerState::Failed(error);
         });
     }
 
-    /// Returns why a server ended during a call, once that is known.
+    /// Returns why a server ended during a request, once that is known.
     fn why_ended(&self, name: &str) -> Error {
         let end = Instant::now() + Duration::from_secs(3);
         let mut servers = self.lock();

@@ -1,6 +1,8 @@
-//! Servers of tools that behave and that do not, and one from a package registry.
+//! Servers that behave and that do not, and one from a package registry.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod contents;
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
