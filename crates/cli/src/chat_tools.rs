@@ -91,6 +91,10 @@ impl ChatTools {
         self.asked = ToolUse::of(self.offers.iter().map(tool).collect(), ToolChoice::Auto);
     }
 
+    pub fn toolbox(&self) -> &Toolbox {
+        &self.toolbox
+    }
+
     pub fn asked(&self) -> Option<&ToolUse> {
         self.asked.as_ref()
     }

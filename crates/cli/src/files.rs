@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use foretoken_documents::{DocumentReader, MAX_BYTES, MAX_TEXT, Unread, block};
+use foretoken_documents::{DocumentReader, MAX_BYTES, block};
 use foretoken_model::child::Program;
 
 use crate::error::{Error, Result};
@@ -19,24 +19,10 @@ pub fn read(path: &Path) -> Result<String> {
     File::open(path)
         .and_then(|file| file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes))
         .map_err(failed)?;
-    let text = match DocumentReader::new(Some(&Program::This)).read(&bytes) {
-        Err(Unread::Unknown) => plain(bytes),
-        read => read,
-    };
+    let text = DocumentReader::new(Some(&Program::This)).read_any(&bytes);
     let text = text.map_err(|unread| Error::Unread { path: path.to_owned(), reason: unread.reason() })?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     Ok(block(&name, &text))
-}
-
-fn plain(bytes: Vec<u8>) -> std::result::Result<String, Unread> {
-    if bytes.len() > MAX_TEXT {
-        return Err(Unread::TooLong);
-    }
-    let text = String::from_utf8(bytes).map_err(|_| Unread::Unknown)?;
-    if text.contains('\0') {
-        return Err(Unread::Unknown);
-    }
-    if text.trim().is_empty() { Err(Unread::Empty) } else { Ok(text) }
 }
 
 /// Joins files and the text that follows them.

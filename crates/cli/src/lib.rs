@@ -9,6 +9,7 @@
 //! - [`output`], `colour`: writes results and messages, coloured on a terminal
 //! - `kept_chat`: the conversation that `chat --resume` continues
 //! - `chat_tools`: tools of MCP servers in `chat`
+//! - `server_contents`: prompts and resources of MCP servers in `chat`
 //! - `files`, `pictures`: files that questions name
 //! - `interrupt`, [`error`]: Ctrl-C and errors
 
@@ -26,6 +27,7 @@ pub mod output;
 mod pictures;
 pub mod random;
 mod ready;
+mod server_contents;
 pub mod session;
 
 use std::process::ExitCode;

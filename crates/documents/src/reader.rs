@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use foretoken_model::child::{Child, Failure, Handler, Program, Task};
 
-use crate::{DocumentText, MAX_BYTES, Unread, text_of};
+use crate::{DocumentText, MAX_BYTES, MAX_TEXT, Unread, text_of};
 
 /// Reading of a document as a task of the child process.
 pub const TASK: Task = Task { name: "document", memory: 640_000_000, time: Duration::from_secs(20), start };
@@ -19,6 +19,17 @@ impl DocumentReader {
     /// own documents.
     pub fn new(program: Option<&Program>) -> Self {
         Self(program.cloned().map(Child::of))
+    }
+
+    /// Reads a document, or a text in UTF-8 as it stands.
+    ///
+    /// # Errors
+    /// Every [`Unread`].
+    pub fn read_any(&self, bytes: &[u8]) -> Result<String, Unread> {
+        match self.read(bytes) {
+            Err(Unread::Unknown) => plain(bytes),
+            read => read,
+        }
     }
 
     /// Reads a document.
@@ -51,6 +62,19 @@ impl DocumentReader {
             Ok(DocumentText::Unread(unread)) => Err(unread),
             Err(_) => Err(Unread::Damaged),
         }
+    }
+}
+
+/// Returns a text in UTF-8.
+fn plain(bytes: &[u8]) -> Result<String, Unread> {
+    if bytes.len() > MAX_TEXT {
+        return Err(Unread::TooLong);
+    }
+    match str::from_utf8(bytes) {
+        Err(_) => Err(Unread::Unknown),
+        Ok(text) if text.contains('\0') => Err(Unread::Unknown),
+        Ok(text) if text.trim().is_empty() => Err(Unread::Empty),
+        Ok(text) => Ok(text.to_owned()),
     }
 }
 

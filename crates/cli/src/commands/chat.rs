@@ -28,6 +28,7 @@ use crate::kept_chat::{KeptChat, SavedChat};
 use crate::output;
 use crate::pictures;
 use crate::ready::{Ready, ready};
+use crate::server_contents;
 use crate::session::{choose_draft, form, reply};
 
 #[derive(Debug, clap::Args)]
@@ -51,6 +52,8 @@ const HELP: &str = "\
 /think on|off                turn thinking before the answer on or off
 /file FILE                   put the text of a file before the next message
 /picture FILE                show the model a picture with the next message
+/prompt SERVER NAME [A=B]    send a prompt of an MCP server; /prompt alone lists them
+/resource SERVER ADDRESS     put a resource of an MCP server before the next message; alone, lists them
 /new                         start a new conversation
 /stats                       statistics of the last reply
 /help                        this list
@@ -191,13 +194,13 @@ impl Chat<'_> {
             match line.trim() {
                 "" => {}
                 "/quit" => return Ok(()),
-                command if command.starts_with('/') => self.obey(command),
+                command if command.starts_with('/') => self.obey(command)?,
                 text => self.answer(text)?,
             }
         }
     }
 
-    fn obey(&mut self, command: &str) {
+    fn obey(&mut self, command: &str) -> Result<()> {
         let (name, value) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         match (name, value.trim()) {
             ("/help", _) => output::note(HELP),
@@ -205,6 +208,11 @@ impl Chat<'_> {
             ("/file", path) => self.attach(path),
             ("/picture", "") => output::note("expected a file after /picture"),
             ("/picture", path) => self.show(path),
+            ("/prompt" | "/resource", _) if self.tools.is_none() => {
+                output::note("start the chat with --mcp FILE to use servers");
+            }
+            ("/prompt", line) => return self.send_prompt(line),
+            ("/resource", line) => self.attach_resource(line),
             ("/new", _) => {
                 self.messages.clear();
                 self.pictures.clear();
@@ -231,6 +239,41 @@ impl Chat<'_> {
                 Err(expected) => output::note(format_args!("{expected} after /length, found '{value}'")),
             },
             _ => output::note(format_args!("unknown command {name}; /help lists all commands")),
+        }
+        Ok(())
+    }
+
+    /// Shows the text of a server's prompt and sends it; lists all prompts without a name.
+    fn send_prompt(&mut self, line: &str) -> Result<()> {
+        let Some(tools) = &self.tools else { return Ok(()) };
+        if line.is_empty() {
+            server_contents::list_prompts(tools.toolbox());
+            return Ok(());
+        }
+        match server_contents::prompt(tools.toolbox(), line, &self.interrupt) {
+            Ok(text) => {
+                output::note(output::harmless(&text));
+                self.answer(&text)
+            }
+            Err(error) => {
+                output::failure(&error);
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds the text of a server's resource to the next message; lists all without an address.
+    fn attach_resource(&mut self, line: &str) {
+        let Some(tools) = &self.tools else { return };
+        if line.is_empty() {
+            return server_contents::list_resources(tools.toolbox());
+        }
+        match server_contents::resource(tools.toolbox(), line, &self.interrupt) {
+            Ok(text) => {
+                output::note("the next message has the text of this resource");
+                self.files.push(text);
+            }
+            Err(error) => output::failure(&error),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Tools of `generate`, and servers of tools in `chat`.
+//! Tools of `generate`, and servers with tools, prompts and resources in `chat`.
 
 use serde_json::{Value, json};
 
@@ -107,6 +107,44 @@ fn a_refused_call_does_not_run_and_never_takes_its_tool_away() {
     assert_eq!((err.matches("Run it?").count(), err.matches("did not allow").count()), (2, 2), "{err}");
     let (_, err) = chat("fail", &["Look"]);
     assert!(err.contains("did not allow"), "the end of the input allows nothing: {err}");
+}
+
+#[test]
+fn prompts_are_sent_and_resources_are_put_before_the_next_message() {
+    let folder = Folder::new();
+    let server = json!({ "command": foretoken_tests::mcp_server(), "args": ["", "fail"] });
+    let file = folder.write("mcp.json", json!({ "mcpServers": { "my notes": server } }));
+    let lines = [
+        "/prompt",
+        "/prompt \"my notes\" greet name=\"red fox\"",
+        "/prompt \"my notes\" greet",
+        "/prompt \"my notes\" empty",
+        "/resource",
+        "/resource \"my notes\" note://picture",
+        "/resource \"my notes\" note://{animal}/{+path} animal=fox path=a.txt",
+        "/resource elsewhere note://fox",
+        "what?",
+        "/stats",
+    ];
+    let arguments = ["chat", "--mcp", &file, "--max-tokens", "4", "--temperature", "0"];
+    let run = finished(program(&arguments), &lines.join("\n"));
+    assert_eq!(run.code, 0, "{}", run.err);
+    for expected in [
+        "\"my notes\" greet name=… [tone=…]  Greet someone, A greeting.\n",
+        "Greet red fox.\n",
+        "error: A value for name is missing.\n",
+        "error: empty cannot be used as text: it is empty.\n",
+        "\"my notes\" note://fox  The fox, text/plain, 6 bytes\n",
+        "\"my notes\" note://{animal}/{+path} animal=… path=…  note\n",
+        "error: picture cannot be used as text: it is neither text nor",
+        "the next message has the text of this resource\n",
+        "error: The server elsewhere is not running.",
+    ] {
+        assert!(run.err.contains(expected), "{expected}: {}", run.err);
+    }
+    assert_eq!(run.err.matches("first token after").count(), 3, "two replies and /stats: {}", run.err);
+    let alone = finished(program(&["chat", "--max-tokens", "4"]), "/prompt\n/resource a b\n");
+    assert_eq!(alone.err.matches("start the chat with --mcp FILE").count(), 2, "{}", alone.err);
 }
 
 #[test]
