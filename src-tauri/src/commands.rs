@@ -100,6 +100,7 @@ commands! {
         let window = shell.window()?;
         window.is_fullscreen().and_then(|full| window.set_fullscreen(!full)).map_err(internal)
     }
+    fn print(shell) -> () { shell.window()?.print().map_err(internal) }
     fn built_in_presets(shell) -> Vec<Preset> { Ok(shell.app()?.built_in_presets()) }
     fn open_setup(shell, conversation: Option<i64>) -> ConversationSetup {
         shell.app()?.open_setup(conversation)

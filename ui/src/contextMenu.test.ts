@@ -38,7 +38,10 @@ test("the browser's menu opens only in text fields", async () => {
 test("a conversation's context menu equals the menu of its button", async () => {
   const conversation = window.present("conversation-item");
   expect(await rightClick(conversation)).toBe(false);
-  const named = ["Rename", "Unpin", "Duplicate", "Export as Markdown", "Export as JSON", "Delete"];
+  const named = [
+    ...["Rename", "Unpin", "Duplicate", "Export as Markdown", "Export as JSON", "Print…"],
+    "Delete",
+  ];
   expect(entries()).toEqual(named);
   expect(window.present("menu-delete").classList).toContain("dangerous");
   await window.press("Escape");

@@ -34,9 +34,9 @@ const SPACED =
 /** One of the values of a property; functions may contain one another once. */
 const PART = /(?:[^\s()]|\((?:[^()]|\([^()]*\))*\))+/g;
 
-/** Steps of the theme, hairlines, and lengths relative to text or window. */
+/** Steps of the theme, hairlines, and lengths relative to text or window, or of paper. */
 const SPACE =
-  /^(?:0|auto|-?[12]px|-?[\d.]+(?:em|%)|var\(--[\w-]+\)|calc\((?:(?!\d(?:px|rem)).)*\)|(?:min|max|clamp)\(.*\))$/;
+  /^(?:0|auto|-?[12]px|-?[\d.]+(?:em|mm|%)|var\(--[\w-]+\)|calc\((?:(?!\d(?:px|rem)).)*\)|(?:min|max|clamp)\(.*\))$/;
 
 test("gaps, margins and paddings are steps of the theme, hairlines, or relative to text", () => {
   const found = [...styles, ...read(/\.css$/)].flatMap(([path, source]) =>

@@ -91,6 +91,8 @@ export interface Backend {
   /** Closes the window. */
   quit(): Promise<void>;
   toggleFullscreen(): Promise<void>;
+  /** Opens the system's dialog to print what the page has for paper. */
+  print(): Promise<void>;
   /** Built-in presets, adapted to the settings and the chosen target. */
   builtInPresets(): Promise<Preset[]>;
   /** Activates a conversation, or a new one for null; resolves with its set-up. Loads no model. */

@@ -58,6 +58,9 @@ export function backendOver(call: Call, channel: Receive): Backend {
     toggleFullscreen: async () => {
       await call("toggle_fullscreen", {});
     },
+    print: async () => {
+      await call("print", {});
+    },
     builtInPresets: () => call("built_in_presets", {}),
     openSetup: (conversation) => call("open_setup", { conversation }),
     saveSetup: (conversation, preset, values) =>

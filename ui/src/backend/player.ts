@@ -51,7 +51,10 @@ function handlersOf(options: URLSearchParams, settleMs: number): Handlers {
   const replies = new Replies(options, { engine, history, traces, context, preferences });
   const comparisons = new Comparisons(engine, context, traces);
   const parts = [engine, hub, drops, preferences, traces, history, context, replies, comparisons];
-  return Object.assign({ save_file: saved }, ...parts.map(({ handlers }) => handlers)) as Handlers;
+  return Object.assign(
+    { save_file: saved, print },
+    ...parts.map(({ handlers }) => handlers),
+  ) as Handlers;
 }
 
 /** Saves a text as a download of the browser. */
@@ -62,6 +65,11 @@ function saved({ name, text }: Args<"save_file">): string {
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   return name;
+}
+
+function print(): null {
+  window.print();
+  return null;
 }
 
 async function fetched(address: string): Promise<File> {

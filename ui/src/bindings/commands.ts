@@ -69,6 +69,7 @@ export type Commands = {
   remove_unsent_edit: { args: { message: number }, returns: null },
   quit: { args: {}, returns: null },
   toggle_fullscreen: { args: {}, returns: null },
+  print: { args: {}, returns: null },
   built_in_presets: { args: {}, returns: Array<Preset> },
   open_setup: { args: { conversation: number | null }, returns: ConversationSetup },
   save_setup: { args: { conversation: number | null, preset: string | null, values: PresetValues | null }, returns: ConversationSetup },

@@ -1,6 +1,7 @@
 /** Types of commands, which are listed in table.ts. */
 import { createContext } from "svelte";
 import type { App } from "../state/app.svelte";
+import type { Conversation } from "../bindings/Conversation";
 import type { Message } from "../bindings/Message";
 import { t, type Key } from "../messages/say";
 import type { Keys } from "./keys";
@@ -18,6 +19,7 @@ export interface WindowActions {
   exportTrace: (reply: Message) => void;
   copyReply: (reply: Message, as: "markdown" | "text") => void;
   copy: (text: string) => void;
+  print: (conversation: Conversation) => void;
 }
 
 export const [getWindowActions, setWindowActions] = createContext<WindowActions>();

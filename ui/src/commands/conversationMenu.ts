@@ -36,6 +36,12 @@ export const exportJson: ConversationCommand = {
   run: ({ exchange }, _, { id }) => void exchange.export(id, "json"),
 };
 
+export const print: ConversationCommand = {
+  id: "print",
+  obstacle: ({ occupied }) => occupied,
+  run: (_, actions, conversation) => actions.print(conversation),
+};
+
 export const remove: ConversationCommand = {
   id: "delete",
   keys: REGION_KEYS.conversations.delete.keys[0],
@@ -44,4 +50,12 @@ export const remove: ConversationCommand = {
   run: ({ conversations }, _, conversation) => void conversations.delete(conversation),
 };
 
-export const CONVERSATION_MENU = [rename, pin, duplicate, exportMarkdown, exportJson, remove];
+export const CONVERSATION_MENU = [
+  rename,
+  pin,
+  duplicate,
+  exportMarkdown,
+  exportJson,
+  print,
+  remove,
+];

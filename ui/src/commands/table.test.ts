@@ -18,6 +18,7 @@ const actions: WindowActions = {
   focusFind: vi.fn(),
   copyReply: vi.fn(),
   copy: vi.fn(),
+  print: vi.fn(),
 };
 const REPLY = {
   id: 7,

@@ -12,7 +12,15 @@ import { facts } from "../bindings/facts";
 import type { Language } from "../bindings/Language";
 import type { Theme } from "../bindings/Theme";
 import { applies, named, obstacleOf, type Command, type WindowActions } from "./command";
-import { duplicate, exportJson, exportMarkdown, pin, remove, rename } from "./conversationMenu";
+import {
+  duplicate,
+  exportJson,
+  exportMarkdown,
+  pin,
+  print,
+  remove,
+  rename,
+} from "./conversationMenu";
 import { pressed, type Keys } from "./keys";
 import { REPLY_COMMANDS } from "./replyCommands";
 import { LIBRARY_SECTIONS } from "./sections";
@@ -24,12 +32,14 @@ function openConversation({ conversations }: App) {
 
 /** A conversation's command, applied to the open one. */
 function forOpen(
-  id: "rename" | "pin" | "delete" | "duplicate" | "export-markdown" | "export-json",
+  id: "rename" | "pin" | "delete" | "duplicate" | "export-markdown" | "export-json" | "print",
   { obstacle, run }: SubjectCommand<Conversation>,
+  keys: readonly Keys[] = [],
 ): Command {
   return named({
     id,
     group: "conversations",
+    keys,
     obstacle: (app) => {
       const open = openConversation(app);
       return open ? (obstacle?.(app, open) ?? null) : t("command.notStored");
@@ -178,6 +188,7 @@ const conversationCommands: readonly Command[] = [
   forOpen("duplicate", duplicate),
   forOpen("export-markdown", exportMarkdown),
   forOpen("export-json", exportJson),
+  forOpen("print", print, withCommand("P")),
   named({
     id: "export-all",
     group: "conversations",

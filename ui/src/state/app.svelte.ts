@@ -213,6 +213,11 @@ export class App {
     await this.#backend.openFolder(folder).catch((thrown: unknown) => this.#showError(thrown));
   }
 
+  /** Prints what the page has for paper; a toast explains why it cannot. */
+  async print() {
+    await this.#backend.print().catch((thrown: unknown) => this.#showError(thrown));
+  }
+
   async toggleFullscreen() {
     await this.#backend.toggleFullscreen().catch((thrown: unknown) => this.#showError(thrown));
   }

@@ -118,6 +118,8 @@ export const commands = {
   "command.export-markdown.more": "speichern Datei Text md",
   "command.export-json": "Diese Unterhaltung als JSON exportieren",
   "command.export-json.more": "speichern Datei Sicherung Zweige",
+  "command.print": "Diese Unterhaltung drucken …",
+  "command.print.more": "Papier PDF speichern Drucker",
   "command.export-all": "Alle Unterhaltungen als JSON exportieren",
   "command.export-all.more": "speichern Datei Sicherung",
   "command.import-conversations": "Unterhaltungen importieren",

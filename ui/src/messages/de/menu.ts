@@ -18,4 +18,5 @@ export const menu = {
   "menu.duplicate": "Duplizieren",
   "menu.export-markdown": "Als Markdown exportieren",
   "menu.export-json": "Als JSON exportieren",
+  "menu.print": "Drucken …",
 } as const satisfies Record<keyof typeof english, string>;

@@ -116,6 +116,8 @@ export const commands = {
   "command.export-markdown.more": "save file text md",
   "command.export-json": "Export this conversation as JSON",
   "command.export-json.more": "save file backup branches",
+  "command.print": "Print this conversation…",
+  "command.print.more": "paper PDF save",
   "command.export-all": "Export all conversations as JSON",
   "command.export-all.more": "save file backup",
   "command.import-conversations": "Import conversations",

@@ -16,4 +16,5 @@ export const menu = {
   "menu.duplicate": "Duplicate",
   "menu.export-markdown": "Export as Markdown",
   "menu.export-json": "Export as JSON",
+  "menu.print": "Print…",
 } as const;
