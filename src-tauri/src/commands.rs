@@ -1,6 +1,7 @@
 //! The commands that the page can call, each declared only here: its arguments, its result, and the
 //! call of [`App`].
 
+use std::fmt::Display;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,7 @@ use crate::closing::Closing;
 use crate::drag::Drags;
 use crate::file_manager;
 use crate::imported_traces::ImportedTraces;
+use crate::notices::Notices;
 use crate::theme::SystemTheme;
 use crate::window;
 
@@ -101,6 +103,9 @@ commands! {
         window.is_fullscreen().and_then(|full| window.set_fullscreen(!full)).map_err(internal)
     }
     fn print(shell) -> () { shell.window()?.print().map_err(internal) }
+    fn notify(shell, title: String, body: String) -> () {
+        shell.state::<Notices>()?.show(shell.0, &title, &body).map_err(internal)
+    }
     fn built_in_presets(shell) -> Vec<Preset> { Ok(shell.app()?.built_in_presets()) }
     fn open_setup(shell, conversation: Option<i64>) -> ConversationSetup {
         shell.app()?.open_setup(conversation)
@@ -359,7 +364,7 @@ impl Shell<'_> {
     }
 }
 
-fn internal(error: tauri::Error) -> CommandError {
+fn internal(error: impl Display) -> CommandError {
     CommandError::new(ErrorCode::Internal, error)
 }
 

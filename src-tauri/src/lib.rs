@@ -7,6 +7,7 @@
 //!   may navigate
 //! - `file_dialog`: the dialog for attaching files on Linux; `attach_words`: its words
 //! - `file_manager`: opens folders in it; `imported_traces`: trace files for a reloaded page
+//! - `notices`: notifications of the system
 //! - `reloading`: loads the page again when its process ends; `rendering`: whether WebKit
 //!   composites the page; `theme`: light or dark window decorations; `log`: log files
 
@@ -23,6 +24,7 @@ mod file_dialog;
 mod file_manager;
 mod imported_traces;
 mod log;
+mod notices;
 mod opened;
 #[cfg(target_os = "linux")]
 mod reloading;
@@ -44,6 +46,7 @@ use attach_words::AttachWords;
 use closing::Closing;
 use drag::Drags;
 use imported_traces::ImportedTraces;
+use notices::Notices;
 
 /// Opens the window and runs until it is closed. Must be called before there is a second thread.
 ///
@@ -57,10 +60,7 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
     drags.open(&opened::files(env::args_os().skip(1), &env::current_dir().unwrap_or_default()));
     let application = tauri::Builder::default()
         .plugin(tauri_plugin_single_instance::init(|app, arguments, folder| {
-            if let Some(window) = app.get_webview_window("main") {
-                let _ = window.unminimize();
-                let _ = window.set_focus();
-            }
+            window::raise(app);
             app.state::<Drags>().open(&opened::files(arguments.into_iter().skip(1), Path::new(&folder)));
         }))
         .plugin(tauri_plugin_window_state::Builder::new().build())
@@ -69,6 +69,7 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
         .manage(AttachWords::default())
         .manage(Closing::default())
         .manage(ImportedTraces::default())
+        .manage(Notices::default())
         .invoke_handler(commands::handler())
         .on_window_event(|window, event| {
             if let WindowEvent::DragDrop(event) = event {

@@ -1,10 +1,8 @@
 //! The window, whose page may only navigate to its own addresses. Links in a reply, dropped
 //! addresses and injected scripts cannot replace the page, open a window or download anything.
 
-#[cfg(target_os = "linux")]
-use tauri::Manager;
 use tauri::webview::{DownloadEvent, NewWindowResponse};
-use tauri::{AppHandle, Url, WebviewWindow, WebviewWindowBuilder};
+use tauri::{AppHandle, Manager, Url, WebviewWindow, WebviewWindowBuilder};
 
 /// Opens the window that the configuration describes.
 ///
@@ -40,6 +38,14 @@ pub fn open(handle: &AppHandle) -> tauri::Result<WebviewWindow> {
         crate::reloading::install(&window);
     }
     Ok(window)
+}
+
+/// Brings the window to the front.
+pub fn raise(handle: &AppHandle) {
+    if let Some(window) = handle.get_webview_window("main") {
+        let _ = window.unminimize();
+        let _ = window.set_focus();
+    }
 }
 
 /// Zooms the page of `window` to `percent` of its normal size.

@@ -25,6 +25,7 @@ ManifestDPIAware true
 
 !define NAME Foretoken
 !define IDENTIFIER dev.foretoken
+!define NOTIFIER_KEY "Software\Classes\AppUserModelId\${IDENTIFIER}"
 !define MODEL_KIND ${IDENTIFIER}.gguf
 !define UNINSTALL_KEY "Software\Microsoft\Windows\CurrentVersion\Uninstall\${IDENTIFIER}"
 ; Where Microsoft says that WebView2 is looked for, and where people get it.
@@ -147,6 +148,9 @@ Section $(PROGRAM_NAME) PROGRAM_SECTION
     ${If} $0 == ""
         WriteRegStr HKCU "Software\Classes\.gguf" "" ${MODEL_KIND}
     ${EndIf}
+
+    ; Without it, Windows shows no notifications.
+    WriteRegStr HKCU "${NOTIFIER_KEY}" DisplayName ${NAME}
     !insertmacro TELL_DESKTOP
 
     WriteRegStr HKCU "${UNINSTALL_KEY}" DisplayName ${NAME}
@@ -216,6 +220,7 @@ Section un.$(PROGRAM_NAME) UN_PROGRAM_SECTION
     RMDir $INSTDIR
     Delete "$SMPROGRAMS\${NAME}.lnk"
 
+    DeleteRegKey HKCU "${NOTIFIER_KEY}"
     DeleteRegKey HKCU "Software\Classes\${MODEL_KIND}"
     DeleteRegValue HKCU "Software\Classes\.gguf\OpenWithProgids" ${MODEL_KIND}
     DeleteRegKey /ifempty HKCU "Software\Classes\.gguf\OpenWithProgids"

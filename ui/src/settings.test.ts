@@ -65,6 +65,7 @@ test.each([
   ],
   ["sampling", "settings-stop-loops", () => window.app.setup.values.sampling.stop_loops],
   ["server", "settings-server", () => window.app.settings.values.server.enabled],
+  ["appearance", "settings-notifications", () => window.app.settings.values.notifications],
   ["data", "settings-write-titles", () => window.app.settings.values.write_titles],
   ["data", "settings-keep-traces", () => window.app.settings.values.keep_traces],
 ])("in %s, %s is a switch with a name", async (section, testid, value) => {
@@ -254,6 +255,7 @@ const OTHERS: Partial<Record<SettingId, Partial<Settings>>> = {
   tool_web_search: { builtin_tools: ["web_search"] },
   tool_read_attachment: { builtin_tools: ["read_attachment"] },
   tool_search_conversations: { builtin_tools: ["search_conversations"] },
+  notifications: { notifications: false },
   write_titles: { write_titles: false },
   keep_traces: { keep_traces: false },
 };

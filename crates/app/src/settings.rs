@@ -54,6 +54,7 @@ impl Default for Settings {
             hidden_presets: Vec::new(),
             model_presets: BTreeMap::new(),
             appearance: Appearance::default(),
+            notifications: true,
             write_titles: true,
             keep_traces: true,
             added_models: Vec::new(),
@@ -434,6 +435,7 @@ mod tests {
                 "sidebar_open": false,
                 "inspector_open": false
             },
+            "notifications": false,
             "write_titles": false,
             "keep_traces": false,
             "added_models": ["/a.gguf"],

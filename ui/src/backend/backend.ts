@@ -91,6 +91,8 @@ export interface Backend {
   /** Closes the window. */
   quit(): Promise<void>;
   toggleFullscreen(): Promise<void>;
+  /** Shows a notification of the system; a click on it raises the window. */
+  notify(title: string, body: string): Promise<void>;
   /** Opens the system's dialog to print what the page has for paper. */
   print(): Promise<void>;
   /** Built-in presets, adapted to the settings and the chosen target. */

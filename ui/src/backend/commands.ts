@@ -58,6 +58,9 @@ export function backendOver(call: Call, channel: Receive): Backend {
     toggleFullscreen: async () => {
       await call("toggle_fullscreen", {});
     },
+    notify: async (title, body) => {
+      await call("notify", { title, body });
+    },
     print: async () => {
       await call("print", {});
     },

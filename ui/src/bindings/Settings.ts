@@ -93,6 +93,11 @@ hidden_presets: Array<string>,
  */
 model_presets: { [key in string]: string }, appearance: Appearance, 
 /**
+ * Shows a notification of the system when a long reply or a download ends while the window is
+ * not in use.
+ */
+notifications: boolean, 
+/**
  * Lets the model title new conversations, if it is large enough.
  */
 write_titles: boolean, 

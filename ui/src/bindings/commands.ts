@@ -70,6 +70,7 @@ export type Commands = {
   quit: { args: {}, returns: null },
   toggle_fullscreen: { args: {}, returns: null },
   print: { args: {}, returns: null },
+  notify: { args: { title: string, body: string }, returns: null },
   built_in_presets: { args: {}, returns: Array<Preset> },
   open_setup: { args: { conversation: number | null }, returns: ConversationSetup },
   save_setup: { args: { conversation: number | null, preset: string | null, values: PresetValues | null }, returns: ConversationSetup },

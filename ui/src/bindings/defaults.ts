@@ -70,6 +70,7 @@ export const defaults: Settings = {
     "sidebar_open": true,
     "inspector_open": true
   },
+  "notifications": true,
   "write_titles": true,
   "keep_traces": true,
   "added_models": [],

@@ -54,6 +54,7 @@ test("the defaults in words match the defaults", () => {
     theme: appearance.theme,
     text_size: `${appearance.text_size}%`,
     learn_from_earlier: defaults.learn_from_earlier ? "on" : "off",
+    notifications: defaults.notifications ? "on" : "off",
     write_titles: defaults.write_titles ? "on" : "off",
     keep_traces: defaults.keep_traces ? "on" : "off",
     stop_loops: sampling.stop_loops ? "on" : "off",

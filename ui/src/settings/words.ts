@@ -55,6 +55,7 @@ const sections = {
   motion: "appearance",
   reply_view: "appearance",
   send_key: "appearance",
+  notifications: "appearance",
   system_prompt: "system-prompt",
   temperature: "sampling",
   top_k: "sampling",

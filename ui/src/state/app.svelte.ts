@@ -24,6 +24,7 @@ import { Exchange } from "./exchange.svelte";
 import { Find } from "./find.svelte";
 import { Imports, isImported } from "./imports.svelte";
 import { Library } from "./library.svelte";
+import { Notices } from "./notices";
 import { Panels } from "./panels.svelte";
 import { Playback } from "./playback.svelte";
 import { Reply } from "./reply.svelte";
@@ -90,8 +91,12 @@ export class App {
     this.view = new View(backend);
     this.unsent = new Unsent(backend);
     this.engine = new Engine(backend);
-    this.library = new Library(backend, this.engine, (files) => void this.addDropped(files));
     this.settings = new Settings(backend, (message) => this.toasts.show(message));
+    const notices = new Notices(backend, () => this.settings.values.notifications);
+    const dropped = (files: Dropped[]) => void this.addDropped(files);
+    this.library = new Library(backend, this.engine, dropped, (before, after) => {
+      notices.downloadsChanged(before, after);
+    });
     this.panels = new Panels(this.settings);
     this.setup = new Setup(backend, this.settings, this.toasts);
     this.conversations = new Conversations(backend, this.toasts, () => this.playback.close());
@@ -103,10 +108,13 @@ export class App {
       () => this.conversations.current,
       () => this.context.use.whole_files,
     );
-    this.reply = new Reply(backend, this.conversations, this.traces, (conversation) => {
+    const onBegin = (conversation: number) => {
       // A new reply is more interesting than the replay of an old one.
       this.playback.close();
       if (conversation === this.conversations.current) this.view.inspect(null);
+    };
+    this.reply = new Reply(backend, this.conversations, this.traces, onBegin, (stored, ms) => {
+      notices.replyEnded(stored, ms);
     });
     this.exchange = new Exchange(backend, this.conversations, this.toasts);
     const occupied = () => this.occupied;

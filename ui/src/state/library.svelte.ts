@@ -87,6 +87,7 @@ export class Library {
   readonly #backend: Backend;
   readonly #engine: Engine;
   readonly #onDrop: (files: Dropped[]) => void;
+  readonly #onDownloads: (before: readonly Download[], after: readonly Download[]) => void;
 
   /** Bytes received and bytes in total of all downloads under way; null without any. */
   readonly progress = $derived.by(() => {
@@ -111,16 +112,24 @@ export class Library {
     return sorted(unprobed(this.#engine.status).map((draft) => ({ ...draft, ...known[draft.id] })));
   });
 
-  constructor(backend: Backend, engine: Engine, onDrop: (files: Dropped[]) => void) {
+  /** `onDownloads` runs with the downloads before and after each change. */
+  constructor(
+    backend: Backend,
+    engine: Engine,
+    onDrop: (files: Dropped[]) => void,
+    onDownloads: (before: readonly Download[], after: readonly Download[]) => void,
+  ) {
     this.#backend = backend;
     this.#engine = engine;
     this.#onDrop = onDrop;
+    this.#onDownloads = onDownloads;
   }
 
   async watch() {
     await this.#try(async () => {
       await this.#backend.watchFileDrags((drag) => this.#onDrag(drag));
       await this.#backend.watchDownloads((downloads) => {
+        this.#onDownloads(this.downloads, downloads);
         this.downloads = downloads;
       });
     });

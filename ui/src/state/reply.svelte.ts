@@ -87,18 +87,26 @@ export class Reply {
   readonly #conversations: Conversations;
   readonly #traces: Traces;
   readonly #onBegin: (conversation: number) => void;
+  readonly #onEnd: (stored: Stored, ms: number) => void;
+  /** Time of the request. */
+  #asked = 0;
 
-  /** `onBegin` runs with the conversation's id when a reply's first event arrives. */
+  /**
+   * `onBegin` runs with the conversation's id when a reply's first event arrives, `onEnd` with the
+   * stored reply and the time since its request.
+   */
   constructor(
     backend: Backend,
     conversations: Conversations,
     traces: Traces,
     onBegin: (conversation: number) => void,
+    onEnd: (stored: Stored, ms: number) => void,
   ) {
     this.#backend = backend;
     this.#conversations = conversations;
     this.#traces = traces;
     this.#onBegin = onBegin;
+    this.#onEnd = onEnd;
   }
 
   /** Why the open conversation's last question was refused. */
@@ -137,6 +145,7 @@ export class Reply {
         if (this.active && !followed) return;
         followed = this.active = true;
         asked = event.conversation.id;
+        this.#asked = performance.now();
       }
       if (!followed) return;
       this.#take(event);
@@ -275,6 +284,7 @@ export class Reply {
   ) {
     if (this.active) return;
     this.active = true;
+    this.#asked = performance.now();
     this.dismiss();
     this.announcement = "";
     const { current } = this.#conversations;
@@ -419,7 +429,9 @@ export class Reply {
     }
   }
 
-  async #finish({ conversation, reply }: Stored) {
+  async #finish(stored: Stored) {
+    const { conversation, reply } = stored;
+    this.#onEnd(stored, performance.now() - this.#asked);
     this.trace?.flush();
     if (this.trace?.gap || this.trace === null) void this.#traces.refresh(reply.id);
     this.#conversations.update(conversation);

@@ -29,6 +29,7 @@ const STANDARD: Record<SectionId, (values: Settings) => Partial<Settings>> = {
   "system-prompt": () => ({ system_prompt: defaults.system_prompt }),
   appearance: ({ appearance: { sidebar_open, inspector_open } }) => ({
     appearance: { ...defaults.appearance, sidebar_open, inspector_open },
+    notifications: defaults.notifications,
   }),
   server: () => ({ server: defaults.server }),
   // Everything a person created stays: presets, servers of models and of tools.

@@ -60,6 +60,9 @@ pub struct Settings {
     /// Preset of new conversations with a target, by the target's id.
     pub model_presets: BTreeMap<String, String>,
     pub appearance: Appearance,
+    /// Shows a notification of the system when a long reply or a download ends while the window is
+    /// not in use.
+    pub notifications: bool,
     /// Lets the model title new conversations, if it is large enough.
     pub write_titles: bool,
     /// Keeps traces of replies; without one there is no token view, replay or check later.

@@ -203,6 +203,10 @@ export const settings = {
   "setting.send_key": "Nachrichten senden mit",
   "setting.send_key.explanation": "Umschalt+Enter beginnt immer eine neue Zeile.",
   "setting.send_key.standard": "Enter",
+  "setting.notifications": "Mitteilungen",
+  "setting.notifications.explanation":
+    "Wenn eine Antwort ab 10 Sekunden oder ein Download endet, während du ein anderes Fenster benutzt.",
+  "setting.notifications.standard": "an",
   "setting.server_enabled": "Lokaler Server",
   "setting.server_enabled.explanation":
     "Lässt andere Programme das geladene Modell über eine OpenAI-kompatible API benutzen.",

@@ -22,6 +22,8 @@ export const window = {
   "dialog.allFiles": "Alle Dateien",
   "drop.what":
     "Eine .gguf-Datei oder ein Ordner mit safetensors-Dateien. Sie bleiben, wo sie sind.",
+  "window.downloaded": "Download fertig",
+  "window.downloadFailed": "Download fehlgeschlagen",
   "window.replyWritten":
     "Gerade wird eine Antwort geschrieben: Stopp sie oder warte, bis sie fertig ist.",
   "window.replyChecked":

@@ -199,6 +199,10 @@ export const settings = {
   "setting.send_key": "Send messages with",
   "setting.send_key.explanation": "Shift+Enter always starts a new line.",
   "setting.send_key.standard": "Enter",
+  "setting.notifications": "Notifications",
+  "setting.notifications.explanation":
+    "When a reply of 10 seconds or more, or a download, ends while you use another window.",
+  "setting.notifications.standard": "on",
   "setting.server_enabled": "Local server",
   "setting.server_enabled.explanation":
     "Lets other programs use the loaded model through an OpenAI-compatible API.",

@@ -16,6 +16,8 @@ export const window = {
   "dialog.conversations": "Choose conversations to import",
   "dialog.allFiles": "All files",
   "drop.what": "A .gguf file, or a folder with safetensors files. It stays where it is.",
+  "window.downloaded": "Download finished",
+  "window.downloadFailed": "Download failed",
   "window.replyWritten": "A reply is being written: stop it or wait until it finishes.",
   "window.replyChecked": "A reply is being checked: stop it or wait until it finishes.",
   "window.arenaRuns": "The arena is running: stop it or wait until it finishes.",
