@@ -31,6 +31,7 @@ use crate::drag::Drags;
 use crate::file_manager;
 use crate::imported_traces::ImportedTraces;
 use crate::notices::Notices;
+use crate::preview::Preview;
 use crate::theme::SystemTheme;
 use crate::window;
 
@@ -106,6 +107,7 @@ commands! {
     fn notify(shell, title: String, body: String) -> () {
         shell.state::<Notices>()?.show(shell.0, &title, &body).map_err(internal)
     }
+    fn show_preview(shell, document: String) -> String { Ok(shell.state::<Preview>()?.show(document)) }
     fn built_in_presets(shell) -> Vec<Preset> { Ok(shell.app()?.built_in_presets()) }
     fn open_setup(shell, conversation: Option<i64>) -> ConversationSetup {
         shell.app()?.open_setup(conversation)

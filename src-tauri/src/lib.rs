@@ -7,7 +7,7 @@
 //!   may navigate
 //! - `file_dialog`: the dialog for attaching files on Linux; `attach_words`: its words
 //! - `file_manager`: opens folders in it; `imported_traces`: trace files for a reloaded page
-//! - `notices`: notifications of the system
+//! - `notices`: notifications of the system; `preview`: sealed HTML from a reply
 //! - `reloading`: loads the page again when its process ends; `rendering`: whether WebKit
 //!   composites the page; `theme`: light or dark window decorations; `log`: log files
 
@@ -26,6 +26,7 @@ mod imported_traces;
 mod log;
 mod notices;
 mod opened;
+mod preview;
 #[cfg(target_os = "linux")]
 mod reloading;
 #[cfg(target_os = "linux")]
@@ -47,6 +48,7 @@ use closing::Closing;
 use drag::Drags;
 use imported_traces::ImportedTraces;
 use notices::Notices;
+use preview::Preview;
 
 /// Opens the window and runs until it is closed. Must be called before there is a second thread.
 ///
@@ -58,7 +60,10 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
     let rendering = unsafe { rendering::Rendering::choose() };
     let drags = Drags::default();
     drags.open(&opened::files(env::args_os().skip(1), &env::current_dir().unwrap_or_default()));
+    let preview = Preview::default();
+    let shown = preview.clone();
     let application = tauri::Builder::default()
+        .register_uri_scheme_protocol(preview::SCHEME, move |_, request| shown.respond(&request))
         .plugin(tauri_plugin_single_instance::init(|app, arguments, folder| {
             window::raise(app);
             app.state::<Drags>().open(&opened::files(arguments.into_iter().skip(1), Path::new(&folder)));
@@ -70,6 +75,7 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
         .manage(Closing::default())
         .manage(ImportedTraces::default())
         .manage(Notices::default())
+        .manage(preview)
         .invoke_handler(commands::handler())
         .on_window_event(|window, event| {
             if let WindowEvent::DragDrop(event) = event {

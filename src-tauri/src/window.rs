@@ -4,6 +4,8 @@
 use tauri::webview::{DownloadEvent, NewWindowResponse};
 use tauri::{AppHandle, Manager, Url, WebviewWindow, WebviewWindowBuilder};
 
+use crate::preview::is_preview;
+
 /// Opens the window that the configuration describes.
 ///
 /// # Errors
@@ -14,7 +16,10 @@ pub fn open(handle: &AppHandle) -> tauri::Result<WebviewWindow> {
     let development = config.build.dev_url.clone().filter(|_| tauri::is_dev());
     let window = WebviewWindowBuilder::from_config(handle, window)?
         .on_navigation(move |url| {
-            let own = is_own(url) || development.as_ref().is_some_and(|own| own.origin() == url.origin());
+            // Frames ask, too, and the page shows previews in one.
+            let own = is_own(url)
+                || is_preview(url)
+                || development.as_ref().is_some_and(|own| own.origin() == url.origin());
             if !own {
                 tracing::warn!("the page may not go to {}", shortened(url));
             }
@@ -91,8 +96,12 @@ mod tests {
             "about:blank",
             "about:srcdoc",
             "blob:tauri://localhost/1",
+            "preview://elsewhere/1",
+            "preview:localhost",
+            "http://preview.localhost.example.org/",
         ] {
-            assert!(!is_own(&Url::parse(other).unwrap()), "{other}");
+            let url = Url::parse(other).unwrap();
+            assert!(!is_own(&url) && !is_preview(&url), "{other}");
         }
     }
 }

@@ -93,6 +93,8 @@ export interface Backend {
   toggleFullscreen(): Promise<void>;
   /** Shows a notification of the system; a click on it raises the window. */
   notify(title: string, body: string): Promise<void>;
+  /** Holds a document for a preview, in place of the one before; resolves with its address. */
+  showPreview(document: string): Promise<string>;
   /** Opens the system's dialog to print what the page has for paper. */
   print(): Promise<void>;
   /** Built-in presets, adapted to the settings and the chosen target. */

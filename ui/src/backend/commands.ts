@@ -61,6 +61,7 @@ export function backendOver(call: Call, channel: Receive): Backend {
     notify: async (title, body) => {
       await call("notify", { title, body });
     },
+    showPreview: (document) => call("show_preview", { document }),
     print: async () => {
       await call("print", {});
     },

@@ -52,7 +52,7 @@ function handlersOf(options: URLSearchParams, settleMs: number): Handlers {
   const comparisons = new Comparisons(engine, context, traces);
   const parts = [engine, hub, drops, preferences, traces, history, context, replies, comparisons];
   return Object.assign(
-    { save_file: saved, print },
+    { save_file: saved, show_preview: previewed, print },
     ...parts.map(({ handlers }) => handlers),
   ) as Handlers;
 }
@@ -65,6 +65,10 @@ function saved({ name, text }: Args<"save_file">): string {
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   return name;
+}
+
+function previewed({ document }: Args<"show_preview">): string {
+  return `data:text/html;charset=utf-8,${encodeURIComponent(document)}`;
 }
 
 function print(): null {

@@ -71,6 +71,7 @@ export type Commands = {
   toggle_fullscreen: { args: {}, returns: null },
   print: { args: {}, returns: null },
   notify: { args: { title: string, body: string }, returns: null },
+  show_preview: { args: { document: string }, returns: string },
   built_in_presets: { args: {}, returns: Array<Preset> },
   open_setup: { args: { conversation: number | null }, returns: ConversationSetup },
   save_setup: { args: { conversation: number | null, preset: string | null, values: PresetValues | null }, returns: ConversationSetup },

@@ -4,15 +4,22 @@ import { leavesOf, type Branch } from "./nodes";
 import { t } from "../messages/say";
 
 /**
- * Attributes `data-wrap` and `data-copy` mark the buttons; `data-copy` is the code's offset in the
- * text.
+ * Attributes `data-preview`, `data-wrap` and `data-copy` mark the buttons; the first and the last
+ * are the code's offset in the text. `previewed` is null for a block without a preview.
  */
-export function codeHead(branch: Branch, wraps: boolean): ElementShape {
+export function codeHead(
+  branch: Branch,
+  wraps: boolean,
+  previewed: boolean | null = null,
+): ElementShape {
+  const at = String(beginOf(branch));
   const wrap = { "aria-pressed": String(wraps), "data-tooltip": t("reply.wrapTitle") };
+  const preview = { "aria-pressed": String(previewed), "data-tooltip": t("reply.previewTitle") };
   return element("div", "code-head", [
     element("span", undefined, [languageOf(branch)]),
+    ...(previewed === null ? [] : [button(t("reply.preview"), { ...preview, "data-preview": at })]),
     button(t("reply.wrap"), { ...wrap, "data-wrap": "code" }),
-    button(t("common.copy"), { "data-copy": String(beginOf(branch)) }),
+    button(t("common.copy"), { "data-copy": at }),
   ]);
 }
 
@@ -41,7 +48,8 @@ export function codeAt(branches: readonly Branch[], from: number): Branch | null
   return null;
 }
 
-function beginOf(branch: Branch): number | undefined {
+/** Offset at which a branch begins in the text. */
+export function beginOf(branch: Branch): number | undefined {
   for (const { from } of leavesOf([branch])) return from;
   return undefined;
 }

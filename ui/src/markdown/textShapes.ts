@@ -1,9 +1,10 @@
 /** Text view of a block: hidden marks, typeset formulas, highlighted code. */
-import { codeHead, languageOf, readIn } from "./codeHead";
+import { beginOf, codeHead, languageOf, readIn } from "./codeHead";
 import { frame, joined } from "./frame";
 import { formula } from "./formula";
 import { highlighted } from "./highlight";
 import { isLeaf, leavesOf, type Branch, type Node } from "./nodes";
+import { isPreviewable, previewFrame, type Previews } from "./preview";
 import { plainBlocks } from "./section";
 import { element, type ElementShape, type Shape } from "./shapes";
 import { t } from "../messages/say";
@@ -12,16 +13,18 @@ export class TextShapes {
   readonly #text: string;
   readonly #onReady: () => void;
   readonly #wraps: boolean;
+  readonly #previews: Previews | null;
   #formulas = 0;
 
   /**
    * `onReady` is called when highlighting or formulas become available; `wraps` wraps lines of
-   * code.
+   * code. Without `previews`, no block has one.
    */
-  constructor(text: string, onReady: () => void, wraps = false) {
+  constructor(text: string, onReady: () => void, wraps = false, previews: Previews | null = null) {
     this.#text = text;
     this.#onReady = onReady;
     this.#wraps = wraps;
+    this.#previews = previews;
   }
 
   /** Shape of a block; null if it has no visible text. */
@@ -66,7 +69,14 @@ export class TextShapes {
     const text = element("code", undefined, joined(code).flatMap(inStretches));
     const scrolling = this.#scrolling(languageOf(branch));
     const block = element("pre", undefined, [text], { dir: "ltr", ...scrolling });
-    return element("div", "code", [codeHead(branch, this.#wraps), block]);
+    if (!this.#previews || !isPreviewable(branch)) {
+      return element("div", "code", [codeHead(branch, this.#wraps), block]);
+    }
+    const address = this.#previews.get(beginOf(branch) ?? -1);
+    const head = codeHead(branch, this.#wraps, address !== undefined);
+    if (address === undefined) return element("div", "code", [head, block]);
+    const preview = { ...element("div", "preview", []), fill: previewFrame(address) };
+    return element("div", "code", [head, block, preview]);
   }
 
   /** Attributes that make a scrolling block focusable, so that arrow keys scroll it. */

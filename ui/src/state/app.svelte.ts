@@ -9,6 +9,7 @@ import type { Message } from "../bindings/Message";
 import type { Speedup } from "../bindings/Speedup";
 import type { Source } from "../attachments/read";
 import { frames } from "../frames";
+import { LONGEST_PREVIEW, sealed } from "../markdown/preview";
 import { TraceFileError } from "../trace/file/problem";
 import { traceFileName, writeTrace } from "../trace/file/write";
 import { shortName } from "../trace/names";
@@ -219,6 +220,15 @@ export class App {
 
   async openFolder(folder: Folder) {
     await this.#backend.openFolder(folder).catch((thrown: unknown) => this.#showError(thrown));
+  }
+
+  /** Address of a preview of HTML; null if there is none, which a toast explains. */
+  async preview(code: string): Promise<string | null> {
+    if (code.length > LONGEST_PREVIEW) {
+      this.toasts.show(t("reply.previewTooLong"));
+      return null;
+    }
+    return await this.#choose(() => this.#backend.showPreview(sealed(code)));
   }
 
   /** Prints what the page has for paper; a toast explains why it cannot. */

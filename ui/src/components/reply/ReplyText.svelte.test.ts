@@ -111,3 +111,68 @@ test("the time of thinking is shown if the rounds are known, and grows with them
   expect(summary()).toBe("Thoughts");
   await unmount(shown);
 });
+
+const HTML = "```html\n<!-- </iframe> --><b>bold</b>\n```";
+
+function showWithPreview(text: string) {
+  const documents: string[] = [];
+  const showPreview = (document: string) =>
+    Promise.resolve(`preview://localhost/${documents.push(document)}`);
+  app = new App({ showPreview } as never);
+  return { ...show(null, text), documents };
+}
+const press = async (at = 0) => {
+  document.querySelectorAll<HTMLElement>("[data-preview]")[at]?.click();
+  await vi.advanceTimersByTimeAsync(50);
+  flushSync();
+};
+const frames = () => [...document.querySelectorAll("iframe")];
+
+test("a preview opens below its code in a sealed frame, and closes again", async () => {
+  const { leave, documents } = showWithPreview(`${HTML}\n\nwords\n\n${HTML}`);
+  expect(frames()).toEqual([]);
+  await press(1);
+  const [frame, ...others] = frames();
+  expect(others).toEqual([]);
+  expect(frame?.closest(".code")).toBe(document.querySelectorAll(".code")[1]);
+  expect(frame?.getAttribute("sandbox")).toBe("");
+  expect(frame?.getAttribute("src")).toBe("preview://localhost/1");
+  expect(frame?.hasAttribute("srcdoc")).toBe(false);
+  expect(frame?.referrerPolicy).toBe("no-referrer");
+  expect(frame?.title).toBe("Preview");
+  expect(documents[0]).toMatch(/<!-- <\/iframe> --><b>bold<\/b>\s*$/);
+  const pressed = () =>
+    [...document.querySelectorAll("[data-preview]")].map((one) => one.getAttribute("aria-pressed"));
+  expect(pressed()).toEqual(["false", "true"]);
+  await press(0);
+  expect(frames()).toHaveLength(2);
+  expect(frames()[1]).toBe(frame);
+  await press(1);
+  expect(frames().map((one) => one.getAttribute("src"))).toEqual(["preview://localhost/2"]);
+  expect(pressed()).toEqual(["true", "false"]);
+  await leave();
+});
+
+test("a preview stays open and as it is while the text grows and code is wrapped", async () => {
+  const { props, leave } = showWithPreview(`${HTML}\n\nwords`);
+  await press();
+  const [frame] = frames();
+  app.view.wrapCode(true);
+  flushSync();
+  props.text = `${HTML}\n\nwords and more`;
+  flushSync();
+  expect(frames()).toEqual([frame]);
+  await leave();
+});
+
+test("code of five megabytes has no preview, and a toast says why", async () => {
+  const { leave, documents } = showWithPreview(
+    `\`\`\`html\n${"<p>line of a page</p>\n".repeat(250_000)}\`\`\``,
+  );
+  await vi.advanceTimersByTimeAsync(20_000);
+  flushSync();
+  expect(document.querySelectorAll("[data-preview]").length).toBeLessThanOrEqual(1);
+  await press();
+  expect([frames().length, documents.length]).toEqual([0, 0]);
+  await leave();
+});
