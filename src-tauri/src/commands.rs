@@ -32,6 +32,7 @@ use crate::file_manager;
 use crate::imported_traces::ImportedTraces;
 use crate::notices::Notices;
 use crate::preview::Preview;
+use crate::printing;
 use crate::theme::SystemTheme;
 use crate::window;
 
@@ -103,7 +104,7 @@ commands! {
         let window = shell.window()?;
         window.is_fullscreen().and_then(|full| window.set_fullscreen(!full)).map_err(internal)
     }
-    fn print(shell) -> () { shell.window()?.print().map_err(internal) }
+    fn print(shell) -> () { printing::print(&shell.window()?).map_err(internal) }
     fn notify(shell, title: String, body: String) -> () {
         shell.state::<Notices>()?.show(shell.0, &title, &body).map_err(internal)
     }

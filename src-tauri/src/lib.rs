@@ -7,7 +7,8 @@
 //!   may navigate
 //! - `file_dialog`: the dialog for attaching files on Linux; `attach_words`: its words
 //! - `file_manager`: opens folders in it; `imported_traces`: trace files for a reloaded page
-//! - `notices`: notifications of the system; `preview`: sealed HTML from a reply
+//! - `notices`: notifications of the system; `preview`: sealed HTML from a reply;
+//!   `printing`: the dialog for printing
 //! - `reloading`: loads the page again when its process ends; `rendering`: whether WebKit
 //!   composites the page; `theme`: light or dark window decorations; `log`: log files
 
@@ -27,6 +28,7 @@ mod log;
 mod notices;
 mod opened;
 mod preview;
+mod printing;
 #[cfg(target_os = "linux")]
 mod reloading;
 #[cfg(target_os = "linux")]
