@@ -18,10 +18,11 @@ use foretoken_app::error::Result;
 use foretoken_app::ipc::{
     Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, Attached, CallDecision, CatalogueFamily, CheckProgress,
     CommandError, ContextUse, Conversation, ConversationSetup, Download, EngineChange, ErrorCode, Export,
-    FileDrag, Folder, FoundRepository, ImportProgress, ImportableServers, Imported, ImportedTrace, Message,
-    ModelEntry, PairSpeedup, Preset, PresetValues, Recommendation, Reply, ReplyCheck, ReplyEvent, Repository,
-    SearchHit, SearchService, Sent, ServerRequest, ServerStatus, Settings, Theme, TokenCount, TokenSource,
-    ToolRule, ToolsStatus, TraceStorage, Unsent, UnsentEdit, UnsentFile, ViewState,
+    FileDrag, FilledArgument, Folder, FoundRepository, ImportProgress, ImportableServers, Imported,
+    ImportedTrace, Message, ModelEntry, PairSpeedup, Preset, PresetValues, Recommendation, Reply, ReplyCheck,
+    ReplyEvent, Repository, SearchHit, SearchService, Sent, ServerContents, ServerRequest, ServerStatus,
+    Settings, Theme, TokenCount, TokenSource, ToolRule, ToolsStatus, TraceStorage, Unsent, UnsentEdit,
+    UnsentFile, ViewState,
 };
 use foretoken_app::pace::{EventSender, Pace, Pacer};
 
@@ -143,6 +144,17 @@ commands! {
     }
     fn set_tool_rule(shell, server: Option<String>, digest: String, rule: ToolRule) -> () {
         shell.app()?.set_tool_rule(server.as_deref(), &digest, rule)
+    }
+    fn server_contents(shell, start: bool) -> ServerContents { shell.app()?.server_contents(start) }
+    fn fetch_prompt(shell, server: String, name: String, arguments: Vec<FilledArgument>) -> String {
+        shell.app()?.fetch_prompt(&server, &name, arguments)
+    }
+    fn fetch_resource(shell, server: String, uri: String, arguments: Vec<FilledArgument>) -> Attached {
+        shell.app()?.fetch_resource(&server, &uri, arguments)
+    }
+    fn stop_fetching(shell) -> () {
+        shell.app()?.stop_fetching();
+        Ok(())
     }
     fn decide_call(shell, call: i64, decision: CallDecision) -> () {
         shell.app()?.decide_call(call, decision);

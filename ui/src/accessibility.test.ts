@@ -132,6 +132,14 @@ const SCREENS: Screen[] = [
     },
   ],
   ["the keyboard shortcuts", () => window.press("Ctrl /")],
+  [
+    "prompts and resources of servers",
+    async () => {
+      window.app.settings.change({ tool_servers: { notes: "digest" } });
+      await window.pass();
+      await window.click("contents-open");
+    },
+  ],
   ...SECTIONS.map(({ id, name }): Screen => [
     `the settings: ${name}`,
     async () => {

@@ -56,8 +56,8 @@ pub use settings::{
     NGRAM_NAME, RemoteModel, RemoteServer, SendKey, ServerSettings, Settings, TEXT_SIZE, Theme,
 };
 pub use tools::{
-    Builtin, Call, CallDecision, CallState, CallTokens, ImportableServers, OfferedTool, SearchService,
-    ToolMode, ToolRule, ToolServer, ToolServerState, ToolsStatus,
+    Builtin, Call, CallDecision, CallState, CallTokens, FilledArgument, ImportableServers, OfferedTool,
+    SearchService, ServerContents, ToolMode, ToolRule, ToolServer, ToolServerState, ToolsStatus,
 };
 pub use view::{ImportedTrace, ReplyView, Unsent, UnsentEdit, UnsentFile, ViewState};
 

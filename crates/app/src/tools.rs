@@ -2,11 +2,13 @@
 //! person decides about calls, and the loop of replies and calls.
 //!
 //! - `builtins`: built-in tools, and what they need of the application
+//! - `contents`: prompts and resources of servers
 //! - [`running`]: the running servers, and decisions that a reply waits for
 //! - `servers`: the list of servers, switched on and off, imported
 //! - `turns`: runs the calls of a reply and writes the next part
 
 mod builtins;
+mod contents;
 pub(crate) mod running;
 mod servers;
 pub(crate) mod turns;

@@ -21,6 +21,7 @@ import type { EngineStatus } from "../bindings/EngineStatus";
 import type { ErrorCode } from "../bindings/ErrorCode";
 import type { Export } from "../bindings/Export";
 import type { FileDrag } from "../bindings/FileDrag";
+import type { FilledArgument } from "../bindings/FilledArgument";
 import type { Folder } from "../bindings/Folder";
 import type { FoundRepository } from "../bindings/FoundRepository";
 import type { Imported } from "../bindings/Imported";
@@ -42,6 +43,7 @@ import type { Round } from "../bindings/Round";
 import type { SearchHit } from "../bindings/SearchHit";
 import type { SearchService } from "../bindings/SearchService";
 import type { Sent } from "../bindings/Sent";
+import type { ServerContents } from "../bindings/ServerContents";
 import type { ServerRequest } from "../bindings/ServerRequest";
 import type { ServerStatus } from "../bindings/ServerStatus";
 import type { Settings } from "../bindings/Settings";
@@ -138,6 +140,23 @@ export interface Backend {
   /** Keeps the key of a service that searches the web, or removes it. */
   setSearchKey(service: SearchService, key: string | null): Promise<ToolsStatus>;
   setToolRule(server: string | null, digest: string, rule: ToolRule): Promise<void>;
+  /**
+   * Prompts and resources of running servers. `start` starts those that are switched on; more may
+   * follow until none is starting.
+   */
+  serverContents(start: boolean): Promise<ServerContents>;
+  /**
+   * Fetches the text of a prompt; its arguments have values. After {@link stopFetching} it rejects
+   * with the code "cancelled".
+   */
+  fetchPrompt(server: string, name: string, filled: FilledArgument[]): Promise<string>;
+  /**
+   * Fetches a resource; the variables of its address have values. After {@link stopFetching} it
+   * rejects with the code "cancelled".
+   */
+  fetchResource(server: string, uri: string, filled: FilledArgument[]): Promise<Attached>;
+  /** Stops fetching a prompt or resource. */
+  stopFetching(): Promise<void>;
   /** Decides about a call that waits. */
   decideCall(call: number, decision: CallDecision): Promise<void>;
   /** Calls `onStatus` with the current status at once, then at each change. */

@@ -85,6 +85,14 @@ export function backendOver(call: Call, channel: Receive): Backend {
     setToolRule: async (server, digest, rule) => {
       await call("set_tool_rule", { server, digest, rule });
     },
+    serverContents: (start) => call("server_contents", { start }),
+    fetchPrompt: (server, name, filled) =>
+      call("fetch_prompt", { server, name, arguments: filled }),
+    fetchResource: (server, uri, filled) =>
+      call("fetch_resource", { server, uri, arguments: filled }),
+    stopFetching: async () => {
+      await call("stop_fetching", {});
+    },
     decideCall: async (id, decision) => {
       await call("decide_call", { call: id, decision });
     },

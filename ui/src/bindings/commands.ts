@@ -17,6 +17,7 @@ import type { Download } from "./Download";
 import type { EngineStatus } from "./EngineStatus";
 import type { Export } from "./Export";
 import type { FileDrag } from "./FileDrag";
+import type { FilledArgument } from "./FilledArgument";
 import type { Folder } from "./Folder";
 import type { FoundRepository } from "./FoundRepository";
 import type { ImportProgress } from "./ImportProgress";
@@ -37,6 +38,7 @@ import type { Round } from "./Round";
 import type { SearchHit } from "./SearchHit";
 import type { SearchService } from "./SearchService";
 import type { Sent } from "./Sent";
+import type { ServerContents } from "./ServerContents";
 import type { ServerRequest } from "./ServerRequest";
 import type { ServerStatus } from "./ServerStatus";
 import type { Settings } from "./Settings";
@@ -88,6 +90,10 @@ export type Commands = {
   import_tool_servers: { args: { program: string }, returns: ToolsStatus },
   set_search_key: { args: { service: SearchService, key: string | null }, returns: ToolsStatus },
   set_tool_rule: { args: { server: string | null, digest: string, rule: ToolRule }, returns: null },
+  server_contents: { args: { start: boolean }, returns: ServerContents },
+  fetch_prompt: { args: { server: string, name: string, arguments: Array<FilledArgument> }, returns: string },
+  fetch_resource: { args: { server: string, uri: string, arguments: Array<FilledArgument> }, returns: Attached },
+  stop_fetching: { args: {}, returns: null },
   decide_call: { args: { call: number, decision: CallDecision }, returns: null },
   watch_engine: { args: { onChange: Channel<Partial<EngineStatus>> }, returns: null },
   look_for_devices: { args: {}, returns: null },

@@ -182,6 +182,12 @@ const conversationCommands: readonly Command[] = [
       actions.focusComposer();
     },
   }),
+  named({
+    id: "server-contents",
+    group: "conversations",
+    applies: ({ settings }) => Object.keys(settings.values.tool_servers).length > 0,
+    run: ({ view }) => (view.serverContentsOpen = true),
+  }),
   forOpen("rename", rename),
   forOpen("pin", pin),
   forOpen("delete", remove),

@@ -30,6 +30,7 @@ import { Panels } from "./panels.svelte";
 import { Playback } from "./playback.svelte";
 import { Reply } from "./reply.svelte";
 import { Server } from "./server.svelte";
+import { ServerContents } from "./serverContents.svelte";
 import { Servers } from "./servers.svelte";
 import { Tools } from "./tools.svelte";
 import { SettingSearch } from "./settingSearch.svelte";
@@ -69,6 +70,7 @@ export class App {
   readonly server: Server;
   readonly servers: Servers;
   readonly tools: Tools;
+  readonly serverContents: ServerContents;
   info = $state.raw<AppInfo | null>(null);
 
   /** The draft chosen while a reply is written, and that reply. */
@@ -127,6 +129,13 @@ export class App {
     this.server = new Server(backend);
     this.servers = new Servers(backend, this.settings);
     this.tools = new Tools(backend, this.settings);
+    this.serverContents = new ServerContents(backend, {
+      write: (text) => this.#write(text),
+      attach: (name, text) => {
+        this.#showComposer();
+        this.attachments.addText(text, name);
+      },
+    });
   }
 
   /** Highlights a token of a reply on the page, by its index from 0. */
@@ -438,10 +447,22 @@ export class App {
   async attach(files: Iterable<Source>) {
     const taken = [...files];
     if (taken.length === 0) return;
+    this.#showComposer();
+    await this.attachments.add(taken);
+  }
+
+  /** Adds a text to the message being written, without sending it. */
+  #write(added: string) {
+    this.#showComposer();
+    const { current } = this.conversations;
+    const text = this.unsent.of(current);
+    this.unsent.set(current, text === "" ? added : `${text}\n\n${added}`);
+  }
+
+  #showComposer() {
     this.view.arenaOpen = false;
     this.playback.close();
     if (isImported(this.conversations.current)) this.startNew();
-    await this.attachments.add(taken);
   }
 
   /** Readable files at `paths`; a toast explains each of the others. */

@@ -85,9 +85,8 @@ export class Attachments {
     for (const { file, id } of begun) await this.#read(home, id, file);
   }
 
-  /** Attaches a pasted text; returns its id, or null with a problem shown. */
-  addText(text: string): number | null {
-    const name = t("attach.pasted");
+  /** Attaches a text, by default a pasted one; returns its id, or null with a problem shown. */
+  addText(text: string, name = t("attach.pasted")): number | null {
     const home = this.#current();
     this.#problems.delete(home);
     try {

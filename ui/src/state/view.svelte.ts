@@ -16,6 +16,8 @@ export class View {
   /** Ids of the last choices in the palette, the newest first. */
   recent: readonly string[] = [];
   shortcutsOpen = $state(false);
+  /** Whether the prompts and resources of tool servers are shown. */
+  serverContentsOpen = $state(false);
   settingsOpen = $state(false);
   settingsSection = $state("appearance");
   libraryOpen = $state(false);
@@ -95,7 +97,8 @@ export class View {
 
   /** Whether a dialog is open and has the keyboard. */
   get dialogOpen(): boolean {
-    return this.paletteOpen || this.shortcutsOpen || this.settingsOpen || this.libraryOpen;
+    const { paletteOpen, shortcutsOpen, serverContentsOpen, settingsOpen, libraryOpen } = this;
+    return paletteOpen || shortcutsOpen || serverContentsOpen || settingsOpen || libraryOpen;
   }
 
   /** The view of a reply; `first` is the id of its first part. */

@@ -1,7 +1,10 @@
 //! Tools: servers, calls in replies, and what a person decides about them.
 
+use std::collections::BTreeMap;
+
 pub use foretoken_store::{CallState, CallTokens};
 pub use foretoken_tools::{Builtin, SearchService};
+use foretoken_tools::{ServerPrompt, ServerResource};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -134,4 +137,30 @@ pub struct ToolsStatus {
     pub has_search_key: bool,
     /// Why `mcp.json` cannot be read.
     pub problem: Option<String>,
+}
+
+/// Prompts and resources that a person can pick. All words are those of servers, untrusted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ServerContents {
+    pub prompts: Vec<ServerPrompt>,
+    pub resources: Vec<ServerResource>,
+    /// `true` if a server is starting, so that more may follow.
+    pub is_starting: bool,
+    /// Why servers have failed, a sentence each.
+    pub problems: Vec<String>,
+}
+
+/// Value of a prompt's argument, or of a variable in a resource's address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct FilledArgument {
+    pub name: String,
+    pub value: String,
+}
+
+impl FilledArgument {
+    pub(crate) fn by_name(arguments: Vec<Self>) -> BTreeMap<String, String> {
+        arguments.into_iter().map(|argument| (argument.name, argument.value)).collect()
+    }
 }

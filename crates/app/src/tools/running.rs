@@ -7,7 +7,7 @@ use std::time::Duration;
 use foretoken_library::Folders;
 use foretoken_tools::Toolbox;
 
-use crate::cancel::Cancel;
+use crate::cancel::{Cancel, Latest};
 use crate::error::Result;
 use crate::ipc::{CallDecision, CommandError, ErrorCode};
 use crate::lock::lock;
@@ -20,12 +20,15 @@ pub(crate) struct Tools {
     /// Decision about the call with this id, which a reply waits for.
     decision: Mutex<Option<(i64, CallDecision)>>,
     decided: Condvar,
+    /// Prompt or resource that is fetched.
+    pub(super) fetching: Latest,
 }
 
 impl Tools {
     pub(crate) fn new(folders: &Folders) -> Self {
         let file = folders.root().join("mcp.json");
-        Self { file, toolbox: OnceLock::new(), decision: Mutex::default(), decided: Condvar::new() }
+        let (decision, decided, fetching) = (Mutex::default(), Condvar::new(), Latest::default());
+        Self { file, toolbox: OnceLock::new(), decision, decided, fetching }
     }
 
     /// Returns the running servers; none run before the first call.

@@ -10,9 +10,9 @@ use foretoken_app::conversations::reply::Events;
 use foretoken_app::engine::replier::{Chat, Ending, Event, Replier};
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{
-    Attached, AttachmentKind, Builtin, Call, CallDecision, CallState, ErrorCode, Export, ExportForm, Message,
-    PromptSize, Reply, ReplyCheck, ReplyEvent, SearchService, Sent, Settings, ToolMode, ToolRule,
-    ToolServerState,
+    Attached, AttachmentKind, Builtin, Call, CallDecision, CallState, ErrorCode, Export, ExportForm,
+    FilledArgument, Message, PromptSize, Reply, ReplyCheck, ReplyEvent, SearchService, Sent, ServerContents,
+    Settings, ToolMode, ToolRule, ToolServerState,
 };
 use foretoken_engine::trace::Finish;
 use foretoken_model::{Role, Tool};
@@ -452,4 +452,90 @@ fn a_model_on_a_server_calls_tools_of_this_computer() {
     assert!(stored[1].summary.is_some(), "the server's counts include the call");
     let began = |event: &ReplyEvent| matches!(event, ReplyEvent::CallBegan { tool, .. } if tool == "now");
     assert!(received.lock().unwrap().iter().any(began));
+}
+
+fn filled(name: &str, value: &str) -> FilledArgument {
+    FilledArgument { name: name.to_owned(), value: value.to_owned() }
+}
+
+/// Starts the servers and waits until their lists are there.
+fn contents(fixture: &Fixture) -> ServerContents {
+    let mut contents = fixture.app.server_contents(true).unwrap();
+    let end = Instant::now() + Duration::from_secs(30);
+    while contents.is_starting {
+        assert!(Instant::now() < end, "a server does not start");
+        std::thread::sleep(Duration::from_millis(20));
+        contents = fixture.app.server_contents(false).unwrap();
+    }
+    contents
+}
+
+#[test]
+fn prompts_and_resources_of_servers_that_are_switched_on_are_picked() {
+    let fixture = fixture();
+    let app = &fixture.app;
+    assert_eq!(contents(&fixture), ServerContents::default(), "no server is switched on");
+    let off = app.fetch_prompt("test", "mixed", Vec::new()).unwrap_err();
+    assert!(off.message.contains("is not running"), "{}", off.message);
+    app.switch_tool_server("test", true).unwrap();
+    let listed = contents(&fixture);
+    assert_eq!(
+        (listed.prompts[0].title.as_str(), listed.resources[0].name.as_str()),
+        ("Greet someone", "fox.txt")
+    );
+    let greeting = |name: &str| app.fetch_prompt("test", "greet", vec![filled("name", name)]);
+    assert_eq!(greeting("fox").unwrap(), "Greet fox.");
+    let missing = greeting("").unwrap_err();
+    assert_eq!(
+        (missing.code, missing.message.as_str()),
+        (ErrorCode::BadAttachment, "A value for name is missing.")
+    );
+    let fox = app.fetch_resource("test", "note://fox", Vec::new()).unwrap();
+    assert_eq!((fox.name.as_str(), fox.kind), ("fox.txt", AttachmentKind::Text));
+    let values = vec![filled("animal", "hen"), filled("path", "a.md")];
+    let note = app.fetch_resource("test", "note://{animal}/{+path}", values).unwrap();
+    assert_eq!((note.name.as_str(), note.text.as_str()), ("a.md", "note://hen/a.md"));
+    let picture = app.fetch_resource("test", "note://picture", Vec::new()).unwrap_err();
+    assert!(picture.message.contains("cannot be used as text"), "{}", picture.message);
+    // What was picked is sent like a file.
+    let sent = Sent { text: "What is it?".to_owned(), attached: vec![fox], ..Sent::default() };
+    let reply = app.send(None, sent, listen().0).unwrap();
+    assert_eq!(messages(&fixture, &reply)[0].attachments[0].name, "fox.txt");
+    app.switch_tool_server("test", false).unwrap();
+    assert_eq!(contents(&fixture), ServerContents::default());
+}
+
+#[test]
+fn fetching_can_be_stopped_and_a_later_fetch_stops_an_earlier_one() {
+    let fixture = switched_on();
+    contents(&fixture);
+    let hanging = || {
+        let app = Arc::clone(&fixture.app);
+        std::thread::spawn(move || app.fetch_resource("test", "note://hang", Vec::new()))
+    };
+    let stopped = |fetch: std::thread::JoinHandle<Result<Attached>>, stop: &dyn Fn()| {
+        let end = Instant::now() + Duration::from_secs(30);
+        while !fetch.is_finished() {
+            assert!(Instant::now() < end, "fetching does not stop");
+            std::thread::sleep(Duration::from_millis(20));
+            stop();
+        }
+        assert_eq!(fetch.join().unwrap().unwrap_err().code, ErrorCode::Cancelled);
+    };
+    stopped(hanging(), &|| fixture.app.stop_fetching());
+    stopped(hanging(), &|| drop(fixture.app.fetch_prompt("test", "mixed", Vec::new()).unwrap()));
+}
+
+#[test]
+fn a_server_that_fails_says_why_beside_the_contents_of_others() {
+    let fixture = fixture();
+    let servers = json!({ "mcpServers": { "test": { "command": mcp_server() },
+        "bad": { "command": mcp_server(), "args": ["ended"] } } });
+    std::fs::write(fixture.folder.path().join("mcp.json"), servers.to_string()).unwrap();
+    for name in ["test", "bad"] {
+        fixture.app.switch_tool_server(name, true).unwrap();
+    }
+    let listed = contents(&fixture);
+    assert!(!listed.prompts.is_empty());
+    assert!(listed.problems[0].starts_with("bad: The server ended."), "{:?}", listed.problems);
 }

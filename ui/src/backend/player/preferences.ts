@@ -51,6 +51,7 @@ export class Preferences {
     import_tool_servers: () => this.#tools,
     importable_tool_servers: () => [],
     set_tool_rule: () => null,
+    server_contents: () => ({ prompts: [], resources: [], is_starting: false, problems: [] }),
     set_search_key: () => this.#tools,
     word_tokens: ({ word }) => (word.includes(" ") ? [] : [word]),
     decide_call: () => null,

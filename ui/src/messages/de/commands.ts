@@ -102,6 +102,8 @@ export const commands = {
   "command.compose": "Zum Nachrichtenfeld",
   "command.compose.more": "schreiben fragen Eingabe Fokus",
   "command.compose.obstacle": "Eine Antwort wird gerade abgespielt: Schließ zuerst die Wiedergabe.",
+  "command.server-contents": "Prompts und Ressourcen von Servern",
+  "command.server-contents.more": "MCP Tool Server Datei anhängen",
   "command.rename": "Diese Unterhaltung umbenennen",
   "command.rename.more": "Titel",
   "command.pin": "Diese Unterhaltung anheften oder lösen",

@@ -100,6 +100,8 @@ export const commands = {
   "command.compose": "Go to the message field",
   "command.compose.more": "write ask composer focus",
   "command.compose.obstacle": "A reply is being replayed: close the replay first.",
+  "command.server-contents": "Prompts and resources of servers",
+  "command.server-contents.more": "MCP tool server file attach",
   "command.rename": "Rename this conversation",
   "command.rename.more": "title",
   "command.pin": "Pin or unpin this conversation",
