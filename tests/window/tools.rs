@@ -92,3 +92,45 @@ async fn a_server_is_switched_on_and_a_call_waits_runs_and_the_reply_goes_on() {
         .await;
     window.close().await;
 }
+
+#[tokio::test]
+async fn a_prompt_of_a_server_goes_into_the_message_and_a_resource_becomes_an_attachment() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let window = Window::open(&data).await;
+    let server = json!({ "command": foretoken_tests::mcp_server(), "args": ["", "fail"] });
+    let servers = json!({ "mcpServers": { "notes": server } });
+    window.click("settings-open").await;
+    window.click("settings-tab-tools").await;
+    window.type_into("tools-paste", &servers.to_string()).await;
+    window.click("tools-add").await;
+    let state = async || window.attribute("[data-testid='tool-server']", "data-state").await;
+    window.wait("the server is listed", async || state().await.as_deref() == Some("off")).await;
+    window.click("tool-server-switch").await;
+    window.wait("the server is ready", async || state().await.as_deref() == Some("ready")).await;
+    window.click("settings-close").await;
+
+    choose(&window, "Greet").await;
+    window.photograph("server-prompt").await;
+    window.type_into("argument-field", "the red fox").await;
+    window.click("argument-fill").await;
+    let message = "return document.querySelector('[data-testid=composer]').value";
+    window
+        .wait("the prompt is in the message", async || {
+            window.page.execute(message, vec![]).await.unwrap() == json!("Greet the red fox.")
+        })
+        .await;
+    choose(&window, "The fox").await;
+    let attached = async || window.all("[data-testid='attachment']").await.len();
+    window.wait("the resource is attached", async || attached().await == 1).await;
+    window.photograph("server-resource").await;
+    window.close().await;
+}
+
+/// Chooses an entry of the servers.
+async fn choose(window: &Window, entry: &str) {
+    window.click("contents-open").await;
+    window.type_into("contents-field", entry).await;
+    window.photograph("server-contents").await;
+    window.click("contents-option").await;
+}

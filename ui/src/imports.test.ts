@@ -32,13 +32,16 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "search",
     "settings",
     "backend",
+    "markdown",
     "frames.ts",
   ],
   "composing.ts": [],
   commands: ["bindings", "messages", "search", "settings", "state", "composing.ts"],
   // General controls depend only on their arguments, the language, and input methods.
   "components/ui": ["messages", "composing.ts"],
-  "components/reply": SHOWN,
+  "components/attachments": SHOWN,
+  // Replies list the excerpts that they cite.
+  "components/reply": [...SHOWN, "components/attachments"],
   "components/sidebar": SHOWN,
   "components/library": SHOWN,
   "components/settings": SHOWN,
@@ -51,7 +54,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   // The welcome page offers models.
   "components/conversation": [
     ...SHOWN,
-    ...["components/reply", "components/sidebar", "components/library"],
+    ...["components/attachments", "components/reply", "components/sidebar", "components/library"],
   ],
 };
 

@@ -142,7 +142,7 @@ describe.each(["dark", "light"])("the outcomes of the %s theme", (theme) => {
 });
 
 test("outcomes in a text have lines of different kinds, as well as colours", () => {
-  const reply = readFileSync(new URL("./components/reply/reply.css", import.meta.url), "utf8");
+  const reply = readFileSync(new URL("./markdown/reply.css", import.meta.url), "utf8");
   const kinds = ["accepted", "recovered", "bonus"].map((outcome) => {
     const line = new RegExp(
       `\\.chip\\.${outcome},[^}]*border-bottom: \\dpx (\\w+) var\\(--${outcome}\\)`,

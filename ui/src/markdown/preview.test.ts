@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import { beginOf, codeAt, readIn } from "./codeHead";
 import { ReplyDocument } from "./document";
 import { isLeaf, type Branch } from "./nodes";
-import { isPreviewable, sealed } from "./preview";
+import { isPreviewable } from "./preview";
+import { sealed } from "./sealed";
 
 function blocksOf(text: string, whole = true) {
   const reply = new ReplyDocument();

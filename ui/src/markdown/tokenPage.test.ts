@@ -244,7 +244,7 @@ const RECORDINGS = import.meta.glob<string>(
 );
 
 test("text hidden for this test is hidden by the stylesheet", () => {
-  const css = readFileSync("src/components/reply/reply.css", "utf8");
+  const css = readFileSync("src/markdown/reply.css", "utf8");
   const quiet = css.replaceAll(/\/\*[^]*?\*\//g, "").replaceAll(/\s+/g, " ");
   const selectors = HIDDEN.split(", ").slice(2);
   const rule = selectors.map((selector) => `.reply:not(.all) ${selector}`).join(", ");

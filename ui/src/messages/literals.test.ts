@@ -3,8 +3,9 @@ import { expect, test } from "vitest";
 import { en } from "./en";
 
 /**
- * All sources except tests and fixtures, recordings, prompts for small models in English, and
- * details of faulty trace files, which are for developers and follow a translated sentence.
+ * All sources except tests and fixtures, recordings, the markup of previews, prompts for small
+ * models in English, and details of faulty trace files, which are for developers and follow a
+ * translated sentence.
  */
 const sources = import.meta.glob<string>(
   [
@@ -12,7 +13,7 @@ const sources = import.meta.glob<string>(
     "!../**/*.test.ts",
     "!../**/*{F,f}ixture{s,}.ts",
     "!../{bindings,messages,backend}/**",
-    "!../markdown/samples.ts",
+    "!../markdown/{samples,sealed}.ts",
     "!../components/conversation/suggestions.ts",
     "!../trace/{synthetic,file/mutate}.ts",
     "!../trace/file/{problem,read,schema}.ts",
