@@ -93,18 +93,18 @@ impl App {
             let last = messages.last().filter(|last| last.seen_from == seen_from && last.target == target);
             counted = last.and_then(tokens_after);
             for message in messages {
-                let attached = match message.attachments.is_empty() {
-                    true => Vec::new(),
-                    false => store.attached(message.id)?,
-                };
-                let shown = with_excerpts(&attached, message.excerpts.as_deref(), &mut whole)?;
-                if is_seen(&message, seen_from) {
-                    files.extend(shown);
+                if !is_seen(&message, seen_from) {
+                    whole.pass(&message.attachments);
+                    continue;
+                }
+                if !message.attachments.is_empty() || message.excerpts.is_some() {
+                    let attached = store.attached(message.id)?;
+                    files.extend(with_excerpts(&attached, message.excerpts.as_deref(), &mut whole)?);
                     let seen = attached.iter().filter(|file| file.kind == store::AttachmentKind::Picture);
                     let counts = seen.filter_map(|file| self.count_picture(&file.text).ok());
                     pictures += counts.map(|count| count.tokens).sum::<u32>();
-                    texts.push(message.text);
                 }
+                texts.push(message.text);
             }
         }
         let system_prompt = self.setup_of(conversation)?.values.system_prompt.trim().to_owned();
@@ -213,9 +213,7 @@ impl App {
         conversation: Option<i64>,
     ) -> Result<ReadQuestion> {
         let mut whole = self.whole_files(conversation)?;
-        for file in before.iter().flat_map(|message| &message.attachments) {
-            whole.next(file.kind, file.bytes as usize);
-        }
+        before.iter().for_each(|message| whole.pass(&message.attachments));
         let Question { text, attached, excerpts } = question;
         Ok(ReadQuestion {
             words: words(text, attached, excerpts.as_deref(), &mut whole)?,

@@ -18,9 +18,6 @@ use crate::ipc::{Attached, Excerpt};
 const PASSAGES: usize = 6;
 const TOKENS: usize = 1_500;
 
-/// Passages among which neighbours of the best are found.
-const CANDIDATES: usize = 2 * PASSAGES;
-
 impl App {
     /// Adds the text of a file to the index if it is too long for the prompt of a new conversation,
     /// so that the question need not wait for it.
@@ -59,7 +56,7 @@ impl App {
         }
         let text_of = |id| Ok(self.store().attachment(id)?.text);
         let Matches { keys, passages } =
-            self.document_search.find(&documents, question, CANDIDATES, text_of)?;
+            self.document_search.find(&documents, question, PASSAGES, text_of)?;
         let named: Vec<_> = keys.into_iter().zip(names).collect();
         Ok(joined(best(passages, TOKENS.min(whole.limit / 2)), &named))
     }
@@ -71,7 +68,6 @@ fn best(found: Vec<Found>, tokens: usize) -> Vec<Found> {
     let mut sum = 0;
     let mut best: Vec<Found> = found
         .into_iter()
-        .take(PASSAGES)
         .enumerate()
         .take_while(|(index, found)| {
             sum += estimated_tokens(found.text.len());
@@ -148,7 +144,7 @@ mod tests {
     fn the_best_passages_fit_and_the_first_always_stays() {
         let long = "fox ".repeat(200);
         let passages = || (0..9).map(|number| found("a", 2 * number, &long)).collect::<Vec<_>>();
-        assert_eq!(best(passages(), usize::MAX).len(), PASSAGES);
+        assert_eq!(best(passages(), usize::MAX).len(), 9);
         assert_eq!(best(passages(), 2 * estimated_tokens(long.len())).len(), 2);
         assert_eq!(best(passages(), 0).len(), 1);
     }

@@ -2,7 +2,7 @@
 
 use foretoken_documents::block;
 use foretoken_engine::session::estimated_tokens;
-use foretoken_store::{Attached, AttachmentKind};
+use foretoken_store::{Attached, Attachment, AttachmentKind};
 
 use crate::ipc::Builtin;
 
@@ -54,6 +54,13 @@ impl WholeFiles {
         };
         self.left -= tokens;
         part
+    }
+
+    /// Takes the files of a message into account.
+    pub(crate) fn pass(&mut self, files: &[Attachment]) {
+        for file in files {
+            self.next(file.kind, file.bytes as usize);
+        }
     }
 
     /// Formats the next file as a [`block`], or its beginning; `None` for a picture.
