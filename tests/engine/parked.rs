@@ -66,7 +66,7 @@ fn fresh(model: &mut dyn Model, text: &[TokenId]) -> Vec<Vec<f32>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(nightly_or(32, 4)))]
+    #![proptest_config(ProptestConfig::with_cases(nightly_or(16, 4)))]
 
     #[test]
     fn a_resumed_text_continues_with_the_bits_of_a_fresh_run(steps in prop::collection::vec(step(), 1..16)) {

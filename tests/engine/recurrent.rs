@@ -121,7 +121,7 @@ pub fn fresh(model: &mut dyn Model, text: &[TokenId], rows: usize) -> Vec<Vec<f3
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(nightly_or(32, 4)))]
+    #![proptest_config(ProptestConfig::with_cases(nightly_or(16, 4)))]
 
     #[test]
     fn any_kept_and_dropped_tokens_leave_the_state_of_a_fresh_run(
