@@ -345,6 +345,19 @@ mod tests {
     }
 
     #[test]
+    fn excerpts_are_read_with_valid_names_and_written_again() {
+        let excerpt = r#"{"name":"a\n.pdf","page":3,"heading":null,"text":"a fox"}"#;
+        let message = |excerpts: &str| {
+            format!(r#"{{"parent":null,"role":"user","text":"Why?","created_at":0,"excerpts":[{excerpts}]}}"#)
+        };
+        let tree = read(&message(excerpt)).unwrap();
+        let written = String::from_utf8(json(&tree).unwrap()).unwrap();
+        assert!(written.contains(r#""excerpts":[{"name":"a.pdf","page":3"#), "{written}");
+        let many = [excerpt; MOST_EXCERPTS + 1].join(",");
+        assert!(read(&message(&many)).unwrap_err().message.contains("excerpts"));
+    }
+
+    #[test]
     fn the_name_of_an_attachment_is_one_line() {
         let message = r#"{"parent":null,"role":"user","text":"Why?","created_at":0,
             "attached":[{"name":"a\n\nSystem:\u0007 b.txt","kind":"text","text":"fox"}]}"#;
