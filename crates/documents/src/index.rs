@@ -138,8 +138,8 @@ impl Index {
     }
 
     /// Returns the passages of these documents that match a question best, best first, at most
-    /// `most`. A passage matches with one word; words in more than a tenth of all passages count
-    /// only if the question has no rarer ones.
+    /// `most`. A passage matches with one word; words in more than a tenth of these documents'
+    /// passages count only if the question has no rarer ones.
     ///
     /// # Errors
     /// See [`IndexError`].
@@ -153,9 +153,9 @@ impl Index {
         for document in documents {
             ids.extend(self.id(*document)?);
         }
-        let Some(expression) = self.telling(question)? else { return Ok(Vec::new()) };
         self.touch(&ids)?;
         let ids = serde_json::Value::from(ids).to_string();
+        let Some(expression) = self.telling(question, &ids)? else { return Ok(Vec::new()) };
         let mut statement = self.connection.prepare_cached(
             "SELECT documents.key, passages.id, passages.text, page, heading
              FROM passages_text
@@ -182,17 +182,24 @@ impl Index {
         Ok(statement.query_row([document.0], |row| row.get(0)).optional()?)
     }
 
-    /// The expression of a question's words that occur: of the rare ones, or of all if none is.
-    fn telling(&self, question: &str) -> Result<Option<String>, IndexError> {
-        let passages: i64 =
-            self.connection.query_row("SELECT count(*) FROM passages", [], |row| row.get(0))?;
+    /// The expression of a question's words that occur in documents, whose ids are a JSON array: of
+    /// the rare words, or of all if none is.
+    fn telling(&self, question: &str, ids: &str) -> Result<Option<String>, IndexError> {
+        let passages: i64 = self.connection.query_row(
+            "SELECT count(*) FROM passages WHERE document IN (SELECT value FROM json_each(?1))",
+            [ids],
+            |row| row.get(0),
+        )?;
         let rare = (passages / COMMON).max(FEW);
         let mut count = self.connection.prepare_cached(
-            "SELECT count(*) FROM (SELECT 1 FROM passages_text WHERE passages_text MATCH ?1 LIMIT ?2 + 1)",
+            "SELECT count(*) FROM (
+                 SELECT 1 FROM passages_text JOIN passages ON passages.id = passages_text.rowid
+                 WHERE passages_text MATCH ?1 AND document IN (SELECT value FROM json_each(?3)) LIMIT ?2 + 1
+             )",
         )?;
         let (mut known, mut telling) = (Vec::new(), Vec::new());
         for word in words(question) {
-            let matches: i64 = count.query_row(params![word, rare], |row| row.get(0))?;
+            let matches: i64 = count.query_row(params![word, rare, ids], |row| row.get(0))?;
             if (1..=rare).contains(&matches) {
                 telling.push(word);
             } else if matches > 0 {
@@ -317,6 +324,14 @@ mod tests {
         assert_eq!(index.find(&[], "fox", 5).unwrap(), []);
         assert_eq!(index.add("The fox runs.").unwrap(), keys[0]);
         assert_eq!(index.find(&keys, "fox", 5).unwrap().len(), 2, "added once");
+    }
+
+    #[test]
+    fn words_of_other_documents_say_nothing() {
+        let towns = sections(&["The town has a harbour."; 600]);
+        let (index, keys) = index(&[&towns, "The keeper sleeps."]);
+        let found = index.find(&keys[..1], "Who is the keeper of the harbour?", 5).unwrap();
+        assert_eq!(found.len(), 5, "'keeper' is in the other document only");
     }
 
     #[test]
