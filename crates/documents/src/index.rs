@@ -10,9 +10,11 @@ use crate::words::{expression, searchable, words};
 /// Most bytes of text that are held. The document that was searched longest ago is dropped first.
 const MOST_BYTES: i64 = 256 << 20;
 
-/// A word in more than one of `COMMON` passages says little, unless it is in at most `FEW`.
+/// A word in more than one of `COMMON` passages says little, unless it is in at most `FEW`; so does
+/// one in more than `MANY`, which take long to count and to rank.
 const COMMON: i64 = 10;
 const FEW: i64 = 50;
+const MANY: i64 = 2_000;
 
 /// An error of the index, such as a lack of memory.
 #[derive(Debug)]
@@ -139,7 +141,7 @@ impl Index {
 
     /// Returns the passages of these documents that match a question best, best first, at most
     /// `most`. A passage matches with one word; words in more than a tenth of these documents'
-    /// passages count only if the question has no rarer ones.
+    /// passages, or in more than 2,000, count only if the question has no rarer ones.
     ///
     /// # Errors
     /// See [`IndexError`].
@@ -190,7 +192,7 @@ impl Index {
             [ids],
             |row| row.get(0),
         )?;
-        let rare = (passages / COMMON).max(FEW);
+        let rare = (passages / COMMON).clamp(FEW, MANY);
         let mut count = self.connection.prepare_cached(
             "SELECT count(*) FROM (
                  SELECT 1 FROM passages_text JOIN passages ON passages.id = passages_text.rowid
