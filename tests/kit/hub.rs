@@ -60,6 +60,8 @@ struct State {
     /// accepted yet.
     gated: HashMap<String, String>,
     refused_token: Option<String>,
+    /// Facts of GGUF headers by repository, which searches report.
+    headers: HashMap<String, Value>,
     /// SHA-256 by path, length and time of change.
     checksums: HashMap<(PathBuf, u64, Option<SystemTime>), String>,
     /// Bytes of files that the storage sent.
@@ -82,6 +84,7 @@ impl Hub {
             faults: Faults::default(),
             gated: HashMap::new(),
             refused_token: None,
+            headers: HashMap::new(),
             checksums: HashMap::new(),
             sent: 0,
             requests: Vec::new(),
@@ -110,6 +113,11 @@ impl Hub {
     /// Rejects every request with this token.
     pub fn refuse_token(&self, token: &str) {
         self.lock().refused_token = Some(token.into());
+    }
+
+    /// Sets the facts of a GGUF header that searches report: `total` parameters and `architecture`.
+    pub fn describe(&self, repository: &str, header: Value) {
+        self.lock().headers.insert(repository.to_owned(), header);
     }
 
     /// Declares the checksum of a file without computing it.
@@ -213,6 +221,9 @@ impl Hub {
         let found = names.into_iter().take(limit).map(|name| {
             let mut info = self.info(&name, &self.files(&name).unwrap());
             info["downloads"] = json!(name.len());
+            if query.contains("expand%5B%5D=gguf") {
+                info["gguf"] = json!(self.lock().headers.get(&name));
+            }
             info
         });
         found.collect()

@@ -15,8 +15,11 @@ use crate::e2e::always_drafting;
 fn hub_of_pairs(root: &Path) -> Hub {
     let starter = foretoken_tests::repository().join("starter");
     for pair in pairs() {
-        for (model, role) in [(pair.target, "target"), (pair.draft, "draft")] {
-            let place = root.join(model.repository).join(model.file.unwrap());
+        let draft = pair.draft.map(|draft| (draft, "draft"));
+        for (model, role) in [(pair.target, "target")].into_iter().chain(draft) {
+            // Heads are folders; the test of a download takes a pair of files.
+            let Some(file) = model.file else { continue };
+            let place = root.join(model.repository).join(file);
             std::fs::create_dir_all(place.parent().unwrap()).unwrap();
             std::fs::copy(starter.join(format!("starter-{role}-Q8_0.gguf")), place).unwrap();
         }
@@ -47,7 +50,7 @@ async fn one_click_on_the_welcome_page_fetches_a_pair_while_the_chat_goes_on_and
 
     window.find("pairs").await;
     window.photograph("pairs").await;
-    let model = window.attribute("[data-kind='best']", "data-pair").await.unwrap();
+    let model = window.attribute("[data-kind='code']", "data-pair").await.unwrap();
     let pair = format!("[data-pair='{model}']");
     assert_eq!(way(&window, &pair).await, "missing");
     window.click_in(&pair, "pair-get").await;
@@ -98,6 +101,59 @@ async fn one_click_on_the_welcome_page_fetches_a_pair_while_the_chat_goes_on_and
     window.click("library-tab-get").await;
     window.find("filter-fits").await;
     window.photograph("library-get-light").await;
+    window.close().await;
+}
+
+#[tokio::test]
+async fn a_search_shows_what_fits_and_which_draft_heads_exist_and_a_mirror_can_be_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, cache, root) =
+        (folder.path().join("data"), folder.path().join("cache"), folder.path().join("hub"));
+    let starter = foretoken_tests::repository().join("starter/starter-target-Q8_0.gguf");
+    for name in [
+        "maker/Qwen3-8B-GGUF/Qwen3-8B-Q4_K_M.gguf",
+        "maker/Qwen3-8B-GGUF/Qwen3-8B-Q8_0.gguf",
+        "other/Odd-Qwen3-8B-GGUF/odd-Q8_0.gguf",
+    ] {
+        std::fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+        std::fs::copy(&starter, root.join(name)).unwrap();
+    }
+    let head = root.join("AngelSlim/Qwen3-8B_eagle3");
+    std::fs::create_dir_all(&head).unwrap();
+    std::fs::write(head.join("config.json"), "{}").unwrap();
+    std::fs::write(head.join("model.safetensors"), "weights").unwrap();
+    let hub = Hub::start(&root);
+    hub.describe("maker/Qwen3-8B-GGUF", json!({ "total": 8_190_000_000_u64, "architecture": "qwen3" }));
+    hub.describe("other/Odd-Qwen3-8B-GGUF", json!({ "total": 8_000_000_000_u64, "architecture": "oddlm" }));
+    // The address is that of the settings, not that of the environment.
+    let variables = [("HF_ENDPOINT", "http://127.0.0.1:9"), ("HF_HUB_CACHE", cache.to_str().unwrap())];
+    let window = Window::open_with(&data, &variables).await;
+    window.configure(json!({ "appearance": { "theme": "dark" } })).await;
+    window.click("library-open").await;
+    window.click("library-tab-token").await;
+    window.type_into("hub-address", &hub.url).await;
+    window.photograph("library-hub-dark").await;
+    window.click("library-tab-get").await;
+    window.type_into("repository-name", "qwen3-8b").await;
+    window.click("repository-find").await;
+    window.wait("the hub answers", async || window.all("[data-testid='hub-hit']").await.len() == 3).await;
+    let found = window.text("hub").await;
+    for fact in ["8.2B parameters", "2 quantisations", "as Q4_K_M", "Draft heads: EAGLE-3, DFlash", "oddlm"] {
+        assert!(found.contains(fact), "{fact}: {found}");
+    }
+    window.photograph("library-search-dark").await;
+    window.click_in("[data-testid='hub-hit']:last-child", "hub-open").await;
+    window.find("repository-found").await;
+    window.photograph("library-heads-dark").await;
+    window.click_in("[data-testid='hub-head']", "hub-open").await;
+    window
+        .wait("the head is opened", async || {
+            window.text("repository-found").await.contains("Qwen3-8B_eagle3")
+        })
+        .await;
+    window.click_in("[data-testid='repository-found']", "offer-get").await;
+    window.click("library-tab-downloads").await;
+    window.wait("the head is downloaded", async || window.download().await == "done").await;
     window.close().await;
 }
 

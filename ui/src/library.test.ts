@@ -1,6 +1,7 @@
 import { flushSync, mount, unmount, type Component } from "svelte";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { BackendError, type Backend } from "./backend/backend";
+import { RECOMMENDATIONS } from "./backend/modelFixtures";
 import { player } from "./backend/player";
 import { App } from "./state/app.svelte";
 import Advisor from "./components/library/Advisor.svelte";
@@ -325,6 +326,21 @@ test("one click downloads target and draft as one, which can be paused, resumed 
   expect(drafts[target]).toContain("Qwen3-0.6B");
 });
 
+test("a model that brings its own draft is one download, and is used with its best draft", async () => {
+  const [first = expect.fail()] = RECOMMENDATIONS;
+  const alone = { ...first, draft: null };
+  await show(Recommendations, "", { recommendations: () => Promise.resolve([alone]) });
+  expect(card().textContent).toMatch(/5\.0\sGB download/);
+  expect(find("unrun", card())).not.toBeNull();
+  click(find("pair-get", card()));
+  await pass(60_000);
+  expect(app.library.downloads).toHaveLength(1);
+  click(find("pair-use", card()));
+  await pass(1000);
+  expect(app.settings.values.target).toContain("Qwen3-8B");
+  expect(Object.keys(app.settings.values.drafts)).not.toContain(app.settings.values.target);
+});
+
 test("cancelling a pair with much downloaded data asks first", async () => {
   await show(Recommendations);
   click(find("pair-get", card()));
@@ -416,10 +432,28 @@ test("a name is searched in the catalogue at once and on the hub after a pause",
     "bartowski/Qwen3-8B-GGUF",
     "someone/Qwen3-8B-Story-GGUF",
   ]);
-  expect(hits[0]?.textContent).toContain("182,000 downloads a month");
+  const words = hits.map(({ textContent }) => textContent.replace(/\s+/g, " "));
+  for (const fact of [
+    "8.2B parameters",
+    "5 quantisations",
+    "182,000 downloads a month",
+    "about 5.0 GB as Q4_K_M",
+    "fits",
+    "about 6.4 tokens/s here",
+    "Draft heads: EAGLE-3, DFlash",
+  ])
+    expect(words[0]).toContain(fact);
+  expect(words[2]).toContain("does not run this architecture: storyllm");
+  expect(words[2]).not.toContain("parameters");
   click(find("hub-open", hits[0]));
   await pass(1000);
-  expect(find("repository-found")?.querySelectorAll("[data-testid=offer]")).toHaveLength(5);
+  const found = () => find("repository-found") ?? expect.fail();
+  expect(found().querySelectorAll("[data-testid=offer]")).toHaveLength(5);
+  expect(found().textContent).toContain("about 4.8 tokens/s here");
+  // A head is opened like any other repository.
+  click(find("hub-open", find("hub-head", found()) ?? undefined));
+  await pass(1000);
+  expect(found().querySelector("h4")?.textContent).toBe("AngelSlim/Qwen3-8B_eagle3");
 });
 
 test("without a connection the catalogue is still searched, and one problem is shown", async () => {

@@ -139,7 +139,7 @@ impl App {
         let repliers = Repliers { remote: secrets.clone(), instead: replier };
         let engine = Engine::start(host, &folders, models, repliers, settings.clone(), earlier)
             .map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
-        let hub = FromHub::open(&folders, engine.lister());
+        let hub = FromHub::open(&folders, &settings.hub_address, engine.lister());
         let serving = Serving::new(engine.writer());
         serving.apply(|| settings.server.clone());
         Ok(Self {
@@ -239,6 +239,9 @@ impl App {
         let before = self.settings();
         let settings = change(before.clone());
         settings.validate()?;
+        if settings.hub_address != before.hub_address {
+            self.use_hub(&settings.hub_address)?;
+        }
         settings.save(&mut self.store())?;
         lock(&self.settings).clone_from(&settings);
         let applied = self.apply_settings(concerns_engine(&before, &settings));

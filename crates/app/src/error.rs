@@ -58,6 +58,7 @@ impl From<foretoken_library::Error> for CommandError {
             Error::NoRepository { .. } => ErrorCode::NotFound,
             Error::Unreachable { .. } => ErrorCode::Offline,
             Error::Stopped => ErrorCode::Cancelled,
+            Error::Address(_) => ErrorCode::BadSetting,
             _ => ErrorCode::BadModel,
         };
         Self::new(code, error)

@@ -35,9 +35,9 @@ pub use engine::{
     OffReason, ReadContext, Speculating, Why,
 };
 pub use library::{
-    Advice, AdviceState, CatalogueFamily, CatalogueModel, Download, DownloadState, Dropped, FileDrag,
-    FileKind, FoundRepository, PairSpeedup, Probe, Recommendation, RecommendationKind, Repository,
-    RepositoryFile, TokenSource, Use,
+    Advice, AdviceState, CatalogueFamily, CatalogueModel, Download, DownloadState, Dropped, Estimate,
+    FileDrag, FileKind, FoundRepository, HeadOffer, PairSpeedup, Probe, Recommendation, RecommendationKind,
+    Repository, RepositoryFile, TokenSource, Use,
 };
 pub use models::{
     ContextWindow, DraftMerit, DraftOption, ModelDetail, ModelEntry, ModelKind, ModelSpeed, Problem,

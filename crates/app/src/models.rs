@@ -4,10 +4,11 @@
 //! - [`inspection`]: reading untrusted files; `drafts`: ranking of drafts; `memory`: memory use
 //! - `speeds`: measured and estimated speeds; `recommend`: models of the catalogue that suit this
 //!   computer
-//! - `hub`: models of the hub
+//! - `hub`: models of the hub; `found`: its repositories, judged for this computer
 //! - `servers`: remote servers in the settings; `remote`: adding and removing them
 
 pub(crate) mod drafts;
+pub(crate) mod found;
 pub(crate) mod hub;
 pub(crate) mod inspection;
 pub(crate) mod memory;

@@ -64,6 +64,7 @@ impl Default for Settings {
             builtin_tools: Vec::new(),
             search_service: None,
             searxng_address: String::new(),
+            hub_address: String::new(),
             remote_servers: Vec::new(),
         }
     }
@@ -445,6 +446,7 @@ mod tests {
             "builtin_tools": ["now"],
             "search_service": "brave",
             "searxng_address": "http://localhost:8080",
+            "hub_address": "https://mirror.example",
             "remote_servers": [{ "name": "gpu", "address": "http://gpu:8000/v1", "models": [{ "id": "m", "context": 7 }] }]
         })
     }

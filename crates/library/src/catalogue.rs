@@ -1,12 +1,10 @@
 //! Known pairs: a small model that drafts for a large one, and their repositories on the hub.
 
 mod families;
+mod heads;
 
 use families::FAMILIES;
-pub(crate) use families::{
-    CODER_0_5B, CODER_1_5B, CODER_7B, QWEN3_0_6B, QWEN3_4B_2507, QWEN3_8B, QWEN3_14B, QWEN3_30B_A3B,
-    SMOLLM2_1_7B, SMOLLM2_135M,
-};
+pub use heads::{KnownHead, heads_for};
 
 use crate::bundled::draft_of;
 
@@ -31,6 +29,9 @@ pub struct CatalogueModel {
     pub licence: &'static str,
     /// `true` if the licence must be accepted on the hub before the download.
     pub gated: bool,
+    /// `true` if Foretoken's authors ran these weights. The architectures of all models are compared
+    /// with other implementations, with random weights.
+    pub ran: bool,
 }
 
 /// Sampling settings that the makers of a family recommend on the hub.
@@ -62,10 +63,8 @@ pub struct CatalogueFamily {
     pub uses: &'static [Use],
     pub sampling: MakersSampling,
     pub drafts: &'static [CatalogueModel],
+    /// A target with a head in its own file is labelled "· MTP".
     pub targets: &'static [CatalogueModel],
-    /// Draft heads, each for one of the targets. A target with a head in its own file is labelled
-    /// "· MTP".
-    pub heads: &'static [CatalogueModel],
 }
 
 impl CatalogueModel {
@@ -92,8 +91,9 @@ impl CatalogueModel {
 impl CatalogueFamily {
     /// Returns all models of the family with their roles, drafts first.
     pub fn models(&self) -> impl Iterator<Item = (&'static str, &'static CatalogueModel)> {
-        let kind = |role, models: &'static [CatalogueModel]| models.iter().map(move |model| (role, model));
-        kind("draft", self.drafts).chain(kind("head", self.heads)).chain(kind("target", self.targets))
+        let drafts = self.drafts.iter().map(|model| ("draft", model));
+        let heads = self.heads().map(|model| ("head", model));
+        drafts.chain(heads).chain(self.targets.iter().map(|model| ("target", model)))
     }
 }
 
@@ -124,9 +124,36 @@ pub fn makers_sampling(file: &str) -> Option<MakersSampling> {
     FAMILIES.iter().find(has).map(|family| family.sampling)
 }
 
+/// Returns roughly the share of a model's weights that a token reads, by the model's name: that of
+/// the catalogue, or else 0.1 for a mixture of experts named "30B-A3B", or 1.
+pub fn active_share(model: &str) -> f64 {
+    let name = heads::name_of(model);
+    let known = FAMILIES.iter().flat_map(|family| family.drafts.iter().chain(family.targets));
+    if let Some(known) = known.into_iter().find(|known| known.file.is_some_and(|file| model_of(file) == name))
+    {
+        return known.active as f64 / known.parameters as f64;
+    }
+    let billions = |word: &str| word.strip_suffix('b')?.parse::<f64>().ok().filter(|number| *number > 0.0);
+    let words = || name.split(['-', '_', ' ']);
+    let all = words().filter_map(billions).fold(0.0, f64::max);
+    let active = words().filter_map(|word| billions(word.strip_prefix('a')?)).next();
+    active.map_or(1.0, |active| if active < all { active / all } else { 1.0 })
+}
+
+/// Returns the quantisation in a file name: "Q4_K_M" of "Qwen3-8B-Q4_K_M-00001-of-00002.gguf".
+pub(crate) fn quantisation_of(file: &str) -> Option<String> {
+    let (_, word) = split(file);
+    word.map(|word| word.to_uppercase())
+}
+
 /// Returns the model part of a file name: "qwen3-8b" of
 /// "owner/name:folder/Qwen3-8B-Q4_K_M-00001-of-00002.gguf".
 fn model_of(file: &str) -> String {
+    split(file).0
+}
+
+/// Returns the model part of a file name and its quantisation, in lower case.
+fn split(file: &str) -> (String, Option<String>) {
     let name = file.rsplit(['/', '\\', ':']).next().unwrap_or(file).to_lowercase();
     let mut name = name.trim_end_matches(".gguf");
     if let Some((whole, _)) = name.split_once("-00001-of-") {
@@ -135,9 +162,9 @@ fn model_of(file: &str) -> String {
     match name.rsplit_once(['-', '.']) {
         // Unsloth's dynamic quantisations begin with "UD".
         Some((model, quantisation)) if is_quantisation(quantisation) => {
-            model.strip_suffix("-ud").unwrap_or(model).to_owned()
+            (model.strip_suffix("-ud").unwrap_or(model).to_owned(), Some(quantisation.to_owned()))
         }
-        _ => name.to_owned(),
+        _ => (name.to_owned(), None),
     }
 }
 
@@ -191,6 +218,28 @@ mod tests {
         assert_eq!(sampling("Qwen3.5-9B-UD-Q4_K_XL.gguf"), Some((1.0, 0.95, 20)));
         assert_eq!(sampling("Qwen3-4B-Base-Q4_K_M.gguf"), None);
         assert_eq!(sampling("AngelSlim/Qwen3-14B_eagle3"), None);
+    }
+
+    #[test]
+    fn the_share_of_active_weights_is_that_of_the_catalogue_or_of_the_name() {
+        let near = |model, expected: f64| {
+            let share = active_share(model);
+            assert!((share - expected).abs() < 0.005, "{model}: {share}");
+        };
+        near("unsloth/gpt-oss-20b-GGUF:gpt-oss-20b-Q4_K_M.gguf", 3.6 / 20.9);
+        near("someone/Nemotron-3-Nano-30B-A3B-GGUF", 0.1);
+        near("x/y-12B-A2.5B-Q8_0.gguf", 2.5 / 12.0);
+        for dense in ["Qwen/Qwen3-8B-GGUF", "a3b", "x/Odd-3B-A8B", "x/model-0b-a0b", ""] {
+            near(dense, 1.0);
+        }
+    }
+
+    #[test]
+    fn the_quantisation_of_a_file_is_the_last_part_of_its_name() {
+        let of = |file| quantisation_of(file).unwrap_or_default();
+        assert_eq!(of("a/Qwen3-8B-UD-Q4_K_XL-00001-of-00002.gguf"), "Q4_K_XL");
+        assert_eq!(of("qwen2.5-7b-instruct.f16.gguf"), "F16");
+        assert_eq!(of("README.md"), "");
     }
 
     #[test]

@@ -79,6 +79,8 @@ pub enum Error {
         "expected a web address in HF_ENDPOINT, found '{0}'. Correct it, or unset it to use the public hub."
     )]
     Endpoint(String),
+    #[error("'{0}' is not the address of a hub. Enter one like https://hub.example.com.")]
+    Address(String),
 
     #[error("the request was stopped.")]
     Stopped,

@@ -1,11 +1,14 @@
 //! The hub: the contents of a repository, with a token if there is one. `listing.rs` sends the
 //! requests.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hf_hub::repository::{ModelInfo, RepoTreeEntry};
+use reqwest::Url;
+use reqwest::header::HeaderValue;
 
 use crate::listing::{LIMITS, Limits, Listing, wait, within};
 use crate::model_path::{Part, belongs_to_folder_model, has_extension};
@@ -15,6 +18,9 @@ use crate::{CatalogueFamily, Error, Folders, Result, TokenSource, cache, catalog
 
 /// Time without any data after which a connection counts as lost.
 pub(crate) const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Address of the public hub.
+const PUBLIC: &str = "https://huggingface.co";
 
 /// Most files named in an error message, and the longest name in bytes.
 const MAX_LISTED: usize = 10;
@@ -44,10 +50,10 @@ pub struct Repository {
     pub safetensors: Option<u64>,
 }
 
-/// Client of the hub. Clones share the token. Connects only when a request is made.
+/// Client of the hub. Clones share the address and the token. Connects only when a request is made.
 #[derive(Debug, Clone)]
 pub struct Hub {
-    endpoint: String,
+    endpoint: Arc<Mutex<String>>,
     cache: PathBuf,
     /// Read on first use, because a locked keyring prompts the user.
     token: Arc<Mutex<Option<Token>>>,
@@ -56,9 +62,7 @@ pub struct Hub {
 impl Hub {
     /// Uses the hub that HF_ENDPOINT names, or else the public one.
     pub fn new(_folders: &Folders) -> Result<Self> {
-        let named = std::env::var("HF_ENDPOINT").ok().filter(|endpoint| !endpoint.is_empty());
-        let endpoint = named.unwrap_or_else(|| "https://huggingface.co".into());
-        let endpoint = endpoint.trim_end_matches('/').to_owned();
+        let endpoint = Arc::new(Mutex::new(usual_endpoint()));
         Ok(Self { endpoint, cache: cache::cache_folder(), token: Arc::default() })
     }
 
@@ -66,7 +70,18 @@ impl Hub {
     pub fn at(endpoint: &str, cache: impl Into<PathBuf>, token: Option<&str>) -> Self {
         let source = if token.is_some() { TokenSource::Environment } else { TokenSource::None };
         let token = Token { source, value: token.map(str::to_owned) };
-        Self { endpoint: endpoint.to_owned(), cache: cache.into(), token: Arc::new(Mutex::new(Some(token))) }
+        let endpoint = Arc::new(Mutex::new(endpoint.to_owned()));
+        Self { endpoint, cache: cache.into(), token: Arc::new(Mutex::new(Some(token))) }
+    }
+
+    /// Uses the hub at `address` for later requests; an empty one is that of [`Self::new`].
+    ///
+    /// # Errors
+    /// `Error::Address` if it is no web address.
+    pub fn set_endpoint(&self, address: &str) -> Result<()> {
+        let endpoint = if address.is_empty() { usual_endpoint() } else { checked_address(address)? };
+        *self.endpoint.lock().unwrap_or_else(PoisonError::into_inner) = endpoint;
+        Ok(())
     }
 
     /// Returns the models in `owner/name`.
@@ -129,8 +144,23 @@ impl Hub {
         &self.cache
     }
 
-    pub(crate) fn endpoint(&self) -> &str {
-        &self.endpoint
+    pub(crate) fn endpoint(&self) -> String {
+        self.endpoint.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the header with the token; `None` without one, or if it would be sent to another
+    /// computer without encryption.
+    pub(crate) fn permission(&self) -> Option<HeaderValue> {
+        let private = Url::parse(&self.endpoint()).is_ok_and(|url| {
+            let host = url.host_str().unwrap_or_default();
+            let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+            let loopback = host == "localhost" || address.is_ok_and(|address| address.is_loopback());
+            url.scheme() == "https" || loopback
+        });
+        let token = self.token().value.filter(|_| private)?;
+        let mut value = HeaderValue::from_str(&format!("Bearer {token}")).ok()?;
+        value.set_sensitive(true);
+        Some(value)
     }
 
     fn locked_token(&self) -> MutexGuard<'_, Option<Token>> {
@@ -143,7 +173,7 @@ impl Hub {
         while let Some(cause) = reason.source() {
             reason = cause;
         }
-        Error::Unreachable { endpoint: self.endpoint.clone(), reason: reason.to_string() }
+        Error::Unreachable { endpoint: self.endpoint(), reason: reason.to_string() }
     }
 
     /// Returns the error that a status means. The hub does not reveal whether a repository exists
@@ -161,7 +191,7 @@ impl Hub {
         let nobody = self.token().source == TokenSource::None;
         Error::Gated {
             repository: repository.into(),
-            url: format!("{}/{repository}", self.endpoint),
+            url: format!("{}/{repository}", self.endpoint()),
             and_token: if nobody {
                 " and set a token"
             } else {
@@ -188,6 +218,32 @@ pub(crate) fn http_client(redirects: reqwest::redirect::Policy) -> reqwest::Resu
         .read_timeout(SILENCE_TIMEOUT)
         .redirect(redirects)
         .build()
+}
+
+/// Returns the address of the hub without a setting.
+fn usual_endpoint() -> String {
+    let named = std::env::var("HF_ENDPOINT").ok().filter(|endpoint| !endpoint.is_empty());
+    let endpoint = named.unwrap_or_else(|| PUBLIC.into());
+    endpoint.trim_end_matches('/').to_owned()
+}
+
+/// Returns a person's address of a hub without its last slash.
+fn checked_address(address: &str) -> Result<String> {
+    let wrong = || Error::Address(address.to_owned());
+    let url = Url::parse(address).map_err(|_| wrong())?;
+    let usable = matches!(url.scheme(), "https" | "http")
+        && url.has_host()
+        && url.username().is_empty()
+        && url.password().is_none()
+        && url.query().is_none()
+        && url.fragment().is_none();
+    if usable { Ok(address.trim_end_matches('/').to_owned()) } else { Err(wrong()) }
+}
+
+/// Returns whether a path is that of a GGUF file with a model, and not of an image projector.
+pub(crate) fn names_a_model(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    has_extension(Path::new(path), "gguf") && !name.to_ascii_lowercase().starts_with("mmproj")
 }
 
 pub(crate) fn hub_error(found: &str) -> Error {
@@ -253,11 +309,7 @@ impl Contents {
     /// Returns the GGUF files that are models: no later parts, no incomplete splits, no image
     /// projectors.
     fn models(&self) -> Result<Vec<RemoteFile>> {
-        let gguf = self.entries.iter().filter(|entry| has_extension(Path::new(&entry.path), "gguf"));
-        let models = gguf.filter(|entry| {
-            let name = entry.path.rsplit('/').next().unwrap_or_default();
-            !name.to_ascii_lowercase().starts_with("mmproj")
-        });
+        let models = self.entries.iter().filter(|entry| names_a_model(&entry.path));
         models
             .filter_map(|entry| Some((entry, self.parts(entry)?)))
             .map(|(entry, parts)| Ok(RemoteFile { path: entry.path.clone(), bytes: sum(&parts)? }))
@@ -506,6 +558,34 @@ mod tests {
         assert!(matches!(contents(&parts), Err(Error::Hub { .. })));
         let folder = [("config.json", u64::MAX), ("m.safetensors", u64::MAX)];
         assert!(matches!(contents(&folder), Err(Error::Hub { .. })));
+    }
+
+    #[test]
+    fn only_plain_web_addresses_are_taken_for_a_hub() {
+        let hub = Hub::at("https://huggingface.co", std::env::temp_dir(), Some("hf_secret"));
+        for wrong in
+            [" ", "mirror", "ftp://a/b", "http://", "https://me:key@a", "https://a/?b", "https://a#b"]
+        {
+            assert!(matches!(hub.set_endpoint(wrong), Err(Error::Address(_))), "{wrong:?}");
+        }
+        let same = hub.clone();
+        hub.set_endpoint("https://mirror.example/hub/").unwrap();
+        assert_eq!(same.endpoint(), "https://mirror.example/hub", "clones share the address");
+    }
+
+    #[test]
+    fn the_token_is_not_sent_unencrypted_to_another_computer() {
+        let sent =
+            |endpoint| Hub::at(endpoint, std::env::temp_dir(), Some("hf_secret")).permission().is_some();
+        for private in
+            ["https://huggingface.co", "http://127.0.0.1:8080", "http://[::1]/hub", "http://localhost"]
+        {
+            assert!(sent(private), "{private}");
+        }
+        for open in ["http://huggingface.co", "http://192.168.1.5:8090", "http://localhost.example", "mirror"]
+        {
+            assert!(!sent(open), "{open}");
+        }
     }
 
     #[test]

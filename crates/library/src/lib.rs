@@ -59,7 +59,8 @@ mod transfer;
 
 pub use bundled::{SMOLLM2, SMOLLM2_HEAD, STARTER, STARTER_DRAFT};
 pub use catalogue::{
-    CatalogueFamily, CatalogueModel, MakersSampling, Use, catalogue, is_known_pair, makers_sampling,
+    CatalogueFamily, CatalogueModel, KnownHead, MakersSampling, Use, active_share, catalogue, heads_for,
+    is_known_pair, makers_sampling,
 };
 pub use contexts::{Contexts, ModelContexts};
 pub use downloads::Downloads;

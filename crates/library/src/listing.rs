@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use hf_hub::repository::{ModelInfo, RepoTreeEntry};
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LINK};
+use reqwest::header::{AUTHORIZATION, HeaderMap, LINK};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode, Url};
 use serde::de::{DeserializeOwned, Deserializer, SeqAccess, Visitor};
@@ -83,7 +83,7 @@ impl<'a> Listing<'a> {
 
     fn url(&self, parts: &[&str]) -> Result<Url> {
         let url = format!("{}/{}", self.hub.endpoint(), parts.join("/"));
-        Url::parse(&url).map_err(|_| Error::Endpoint(self.hub.endpoint().to_owned()))
+        Url::parse(&url).map_err(|_| Error::Endpoint(self.hub.endpoint()))
     }
 
     /// Returns the JSON at `url`, and the address of the next page.
@@ -108,14 +108,16 @@ impl<'a> Listing<'a> {
 
     /// Sends a request, and once more if the connection or the server fails.
     async fn send(&self, url: &Url) -> Result<Response> {
-        let send = || self.client.get(url.clone()).headers(self.permission()).send();
+        let permission = self.hub.permission().map(|token| (AUTHORIZATION, token));
+        let headers = HeaderMap::from_iter(permission);
+        let send = || self.client.get(url.clone()).headers(headers.clone()).send();
         let mut sent = send().await;
         if sent.as_ref().map_or_else(|error| !error.is_builder(), |sent| sent.status().is_server_error()) {
             sleep(PAUSE).await;
             sent = send().await;
         }
         let response = sent.map_err(|error| match error.is_builder() {
-            true => Error::Endpoint(self.hub.endpoint().to_owned()),
+            true => Error::Endpoint(self.hub.endpoint()),
             false => self.hub.unreachable(error),
         })?;
         match response.status() {
@@ -125,12 +127,6 @@ impl<'a> Listing<'a> {
             }
             status => Err(hub_error(&format!("status {status}"))),
         }
-    }
-
-    fn permission(&self) -> HeaderMap {
-        let token = self.hub.token().value;
-        let value = token.and_then(|token| HeaderValue::from_str(&format!("Bearer {token}")).ok());
-        value.map(|value| (AUTHORIZATION, value)).into_iter().collect()
     }
 }
 
@@ -179,7 +175,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
 /// Limits a future to `time`.
 pub(crate) async fn within<T>(hub: &Hub, time: Duration, work: impl Future<Output = Result<T>>) -> Result<T> {
     let reason = format!("it took longer than {} seconds", time.as_secs());
-    let late = Err(Error::Unreachable { endpoint: hub.endpoint().to_owned(), reason });
+    let late = Err(Error::Unreachable { endpoint: hub.endpoint(), reason });
     timeout(time, work).await.unwrap_or(late)
 }
 

@@ -277,7 +277,7 @@ impl<'a> Transfer<'a> {
         }
         // A clean end is also an interruption if bytes are missing.
         let reason = format!("the connection ended {} bytes early", known.bytes - here);
-        Err(Error::Unreachable { endpoint: self.hub.endpoint().into(), reason }.into())
+        Err(Error::Unreachable { endpoint: self.hub.endpoint(), reason }.into())
     }
 
     /// Downloads a piece of the partial file again, if the storage supports ranges.
@@ -314,7 +314,7 @@ impl<'a> Transfer<'a> {
             }
         }
         let reason = format!("the connection ended {} bytes early", piece.end - here);
-        Err(Error::Unreachable { endpoint: self.hub.endpoint().into(), reason }.into())
+        Err(Error::Unreachable { endpoint: self.hub.endpoint(), reason }.into())
     }
 
     fn damaged(&self, wanted: RequestedFile<'_>, known: &FileMetadata, found: &str) -> Stopped {
@@ -331,8 +331,8 @@ impl<'a> Transfer<'a> {
     }
 
     fn url(&self, RequestedFile { repository, revision, path }: RequestedFile<'_>) -> Result<Url> {
-        let endpoint = || Error::Endpoint(self.hub.endpoint().to_owned());
-        let mut url = Url::parse(self.hub.endpoint()).map_err(|_| endpoint())?;
+        let endpoint = || Error::Endpoint(self.hub.endpoint());
+        let mut url = Url::parse(&self.hub.endpoint()).map_err(|_| endpoint())?;
         url.path_segments_mut()
             .map_err(|()| endpoint())?
             .pop_if_empty()
@@ -345,11 +345,7 @@ impl<'a> Transfer<'a> {
     fn permission(&self) -> HeaderMap {
         // A compressed response would have another size than the file.
         let mut headers = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static("identity"))]);
-        let token = self.hub.token().value.and_then(|token| format!("Bearer {token}").parse().ok());
-        headers.extend(token.map(|mut token: HeaderValue| {
-            token.set_sensitive(true);
-            (AUTHORIZATION, token)
-        }));
+        headers.extend(self.hub.permission().map(|token| (AUTHORIZATION, token)));
         headers
     }
 
@@ -363,7 +359,7 @@ impl<'a> Transfer<'a> {
             status @ (401 | 403 | 404) => self.hub.refused(status, wanted.repository).into(),
             429 | 500..600 => {
                 let reason = format!("it responded with {status}");
-                Error::Unreachable { endpoint: self.hub.endpoint().into(), reason }.into()
+                Error::Unreachable { endpoint: self.hub.endpoint(), reason }.into()
             }
             _ => hub_error(&format!("status {status}")).into(),
         }

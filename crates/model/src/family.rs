@@ -421,6 +421,11 @@ impl Family {
         known.find(|family| family.name == name).ok_or_else(|| unsupported(path, name.into()))
     }
 
+    /// Returns whether GGUF files with this `general.architecture` can be read.
+    pub fn is_supported(name: &str) -> bool {
+        Self::named(name, Path::new("")).is_ok()
+    }
+
     /// Returns the family of an EAGLE-3 head, by whether its block normalises heads.
     pub(super) fn draft_head(head_norms: bool) -> &'static Self {
         if head_norms { &EAGLE3_QWEN3 } else { &EAGLE3 }

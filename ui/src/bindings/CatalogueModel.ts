@@ -37,4 +37,8 @@ licence: string,
 /**
  * `true` if its licence must be accepted on the hub first, which requires a token.
  */
-gated: boolean, };
+gated: boolean, 
+/**
+ * `true` if Foretoken's authors ran these weights, and not only its architecture.
+ */
+ran: boolean, };

@@ -3,13 +3,18 @@ import type { CatalogueModel } from "./CatalogueModel";
 import type { RecommendationKind } from "./RecommendationKind";
 
 /**
- * A recommended pair for this computer.
+ * A recommended model for this computer, with its drafter.
  */
 export type Recommendation = { kind: RecommendationKind, 
 /**
  * The target; its memory includes the draft.
  */
-target: CatalogueModel, draft: CatalogueModel, 
+target: CatalogueModel, 
+/**
+ * Draft model or draft head; `None` if the target's file contains a head, or if only n-grams
+ * draft for it.
+ */
+draft: CatalogueModel | null, 
 /**
  * Lowest and highest speed-up over plain decoding measured with this pair on other computers;
  * `None` if it was not measured.

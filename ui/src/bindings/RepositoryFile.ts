@@ -19,4 +19,8 @@ size_bytes: number, memory_bytes: number,
 /**
  * `true` if that much memory is free now.
  */
-fits: boolean, };
+fits: boolean, 
+/**
+ * Estimated tokens per second without drafts on this computer; `None` if its speed is unknown.
+ */
+tokens_per_second: number | null, };

@@ -132,6 +132,11 @@ search_service: SearchService | null,
  */
 searxng_address: string, 
 /**
+ * Address of the hub that models are searched on and downloaded from, such as a mirror; empty for
+ * the one in HF_ENDPOINT, or else the public one.
+ */
+hub_address: string, 
+/**
  * Remote servers added by the user, whose models can be targets.
  */
 remote_servers: Array<RemoteServer>, };

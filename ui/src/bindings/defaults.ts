@@ -85,6 +85,7 @@ export const defaults: Settings = {
   "builtin_tools": [],
   "search_service": null,
   "searxng_address": "",
+  "hub_address": "",
   "remote_servers": []
 };
 

@@ -66,6 +66,7 @@ export const facts = {
     "qwen3-5",
     "qwen2-5",
     "qwen2-5-coder",
+    "qwen3-coder",
     "llama-3",
     "gemma-3",
     "ministral-3",

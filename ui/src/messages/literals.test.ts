@@ -25,6 +25,7 @@ const EXCEPTIONS = new Set([
   // Names, and words that are equal in all languages.
   ...["Foretoken", "English", "Deutsch", "ms", "hf_…"],
   ...["/home/me/models/model.gguf", "http://192.168.1.5:8000/v1", "http://localhost:8080"],
+  "https://huggingface.co",
   // Texts for the browser.
   ...["(prefers-reduced-motion: reduce)", "(prefers-color-scheme: dark)", "formula display"],
   ...["input, textarea, select", "input, textarea, button", "button, a, label, summary"],

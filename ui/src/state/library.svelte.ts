@@ -18,7 +18,7 @@ import type { TokenSource } from "../bindings/TokenSource";
 import { BackendError, type Backend } from "../backend/backend";
 import { sorted, unprobed } from "./advice";
 import type { Engine } from "./engine.svelte";
-import { fetchOf } from "./pairFetch";
+import { fetchOf, modelsOf } from "./pairFetch";
 import { errorWords } from "../messages/errors";
 
 /** Why an action failed, and where it was started. */
@@ -100,8 +100,8 @@ export class Library {
 
   /** Recommended pairs that were requested and are not installed yet. */
   readonly awaited = $derived(
-    this.recommendations.filter(({ target, draft }) => {
-      const { state } = fetchOf([target, draft], this);
+    this.recommendations.filter((pair) => {
+      const { state } = fetchOf(pair, this);
       return state !== "missing" && state !== "here";
     }),
   );
@@ -259,7 +259,7 @@ export class Library {
     );
   }
 
-  getPair = ({ target, draft }: Recommendation) => this.get(target, draft);
+  getPair = (pair: Recommendation) => this.get(...modelsOf(pair));
   pausePair = (pair: Recommendation) => this.#each(pair, isActive, this.pause);
   resumePair = (pair: Recommendation) =>
     this.#each(pair, ({ state }) => state === "paused", this.resume);
@@ -269,7 +269,7 @@ export class Library {
   async cancelPair(pair: Recommendation) {
     const { target, draft } = pair;
     const others = this.awaited.filter((one) => one.target.id !== target.id);
-    const isShared = others.some((one) => one.draft.id === draft.id);
+    const isShared = others.some((one) => draft !== null && one.draft?.id === draft.id);
     const isFor = ({ id }: Download) => id === target.id || !isShared;
     await this.#each(pair, (one) => isFor(one) && one.state !== "done", this.cancel);
     await this.#each(pair, (one) => isFor(one) && one.state === "done", this.dismiss);
@@ -319,11 +319,11 @@ export class Library {
 
   /** Runs `act` for the downloads of a pair that pass `isFor`. */
   async #each(
-    { target, draft }: Recommendation,
+    pair: Recommendation,
     isFor: (download: Download) => boolean,
     act: (id: string) => Promise<boolean>,
   ) {
-    const downloads = [target, draft].map(({ id }) => this.download(id));
+    const downloads = modelsOf(pair).map(({ id }) => this.download(id));
     await Promise.all(
       downloads.flatMap((download) => (download && isFor(download) ? [act(download.id)] : [])),
     );

@@ -145,7 +145,13 @@ test("a late answer does not replace that of a later request", async () => {
   const first = app.library.find("owner/first");
   const second = app.library.find(" owner/second ");
   expect(app.library.lookup).toEqual({ state: "asking", name: "owner/second" });
-  const found: Repository = { id: "owner/second", licence: null, gated: false, files: [] };
+  const found: Repository = {
+    id: "owner/second",
+    licence: null,
+    gated: false,
+    files: [],
+    heads: [],
+  };
   fake.answers["owner/second"]?.(found);
   await second;
   fake.answers["owner/first"]?.({ ...found, id: "owner/first" });

@@ -3,10 +3,11 @@ import type { CatalogueModel } from "../bindings/CatalogueModel";
 import type { Download } from "../bindings/Download";
 import type { ModelEntry } from "../bindings/ModelEntry";
 import { RECOMMENDATIONS, STARTER } from "../backend/modelFixtures";
-import { fetchOf } from "./pairFetch";
+import { fetchOf, type TargetAndDraft } from "./pairFetch";
 
-const { target, draft } = RECOMMENDATIONS[0] ?? expect.fail();
-const PAIR: [CatalogueModel, CatalogueModel] = [target, draft];
+const PAIR = RECOMMENDATIONS[0] ?? expect.fail();
+const { target } = PAIR;
+const draft = PAIR.draft ?? expect.fail();
 
 function download(model: CatalogueModel, change: Partial<Download>): Download {
   const { id, repository, file, size_bytes: total_bytes } = model;
@@ -14,12 +15,17 @@ function download(model: CatalogueModel, change: Partial<Download>): Download {
   return { id, repository, file, total_bytes, state: "running", ...still, ...change };
 }
 
-function stateOf(downloads: Download[], here: CatalogueModel[] = [], asked: string[] = []) {
+function stateOf(
+  downloads: Download[],
+  here: CatalogueModel[] = [],
+  asked: string[] = [],
+  pair: TargetAndDraft = PAIR,
+) {
   const installed = (id: string): ModelEntry | undefined =>
     here.some((model) => model.id === id)
       ? { ...STARTER, id: `/models/${id}`, name: id }
       : undefined;
-  return fetchOf(PAIR, {
+  return fetchOf(pair, {
     asked,
     installed,
     download: (id) => downloads.find((one) => one.id === id),
@@ -31,6 +37,14 @@ test("a pair that is not installed shows only the bytes to download", () => {
   expect(stateOf([])).toEqual({ state: "missing", bytes: whole });
   expect(stateOf([], [draft])).toEqual({ state: "missing", bytes: target.size_bytes });
   expect(stateOf([], [], [target.id])).toEqual({ state: "starting" });
+});
+
+test("a target that brings its own draft is one download", () => {
+  const alone = { target, draft: null };
+  expect(stateOf([], [], [], alone)).toEqual({ state: "missing", bytes: target.size_bytes });
+  const coming = stateOf([download(target, { done_bytes: 7 })], [], [], alone);
+  expect(coming).toMatchObject({ state: "coming", done: 7, total: target.size_bytes });
+  expect(stateOf([], [target], [], alone)).toMatchObject({ state: "here", draft: null });
 });
 
 test("two downloads are shown as one, with the sum of bytes and speeds", () => {

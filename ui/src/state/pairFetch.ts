@@ -1,4 +1,4 @@
-/** The downloads of a target and its draft, shown as one. */
+/** The downloads of a target and its draft, if it has one of its own, shown as one. */
 import type { CatalogueModel } from "../bindings/CatalogueModel";
 import type { Download } from "../bindings/Download";
 import type { ModelEntry } from "../bindings/ModelEntry";
@@ -11,7 +11,13 @@ export type PairFetch =
   /** Paused by a person, or for `reason`. */
   | { state: "paused"; done: number; total: number; reason: string | null }
   | { state: "failed"; reason: string | null }
-  | { state: "here"; target: ModelEntry; draft: ModelEntry };
+  | { state: "here"; target: ModelEntry; draft: ModelEntry | null };
+
+/** A target and its draft; null if its own file drafts, or only n-grams do. */
+export interface TargetAndDraft {
+  target: CatalogueModel;
+  draft: CatalogueModel | null;
+}
 
 /** The models, downloads and requests to look offers up in. */
 interface Known {
@@ -22,12 +28,18 @@ interface Known {
 
 const MOVING = ["queued", "running", "waiting", "verifying"];
 
-export function fetchOf(pair: [CatalogueModel, CatalogueModel], known: Known): PairFetch {
-  const [target, draft] = pair.map(({ id }) => known.installed(id));
-  if (target && draft) return { state: "here", target, draft };
-  const parts = pair.map((model) => partOf(model, known));
+/** The models of a pair that are downloaded. */
+export function modelsOf({ target, draft }: TargetAndDraft): CatalogueModel[] {
+  return draft === null ? [target] : [target, draft];
+}
+
+export function fetchOf(pair: TargetAndDraft, known: Known): PairFetch {
+  const models = modelsOf(pair);
+  const [target, draft = null] = models.map(({ id }) => known.installed(id));
+  if (target && (draft || pair.draft === null)) return { state: "here", target, draft };
+  const parts = models.map((model) => partOf(model, known));
   // The draft may be downloading for another target.
-  if (parts[0]?.state === "none" && !known.asked.includes(pair[0].id)) {
+  if (parts[0]?.state === "none" && !known.asked.includes(pair.target.id)) {
     const bytes = parts.map((part) => (part.state === "none" ? part.total : 0));
     return { state: "missing", bytes: bytes.reduce((total, part) => total + part, 0) };
   }
@@ -45,7 +57,7 @@ export function fetchOf(pair: [CatalogueModel, CatalogueModel], known: Known): P
     const reason = paused.find((part) => part.reason !== null)?.reason ?? null;
     return { state: "paused", done, total, reason };
   }
-  if (pair.some(({ id }) => known.asked.includes(id))) return { state: "starting" };
+  if (models.some(({ id }) => known.asked.includes(id))) return { state: "starting" };
   // Both downloads have finished, but the list of models is not updated yet.
   if (inState("none").length === 0)
     return { state: "coming", done, total, speed: 0, verifying: true };

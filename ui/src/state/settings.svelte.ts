@@ -88,8 +88,9 @@ export class Settings {
     this.values = { ...this.values, ...back };
   }
 
-  /** Selects `target` with `draft` as its draft. */
-  choosePair(target: string, draft: string): Promise<void> {
+  /** Selects a target with a draft; null leaves the choice of the draft as it is. */
+  choosePair(target: string, draft: string | null): Promise<void> {
+    if (draft === null) return this.choose({ target });
     return this.choose({ target, drafts: { ...this.values.drafts, [target]: draft } });
   }
 

@@ -59,16 +59,20 @@ pub struct CatalogueModel {
     pub licence: String,
     /// `true` if its licence must be accepted on the hub first, which requires a token.
     pub gated: bool,
+    /// `true` if Foretoken's authors ran these weights, and not only its architecture.
+    pub ran: bool,
 }
 
-/// A recommended pair for this computer.
+/// A recommended model for this computer, with its drafter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Recommendation {
     pub kind: RecommendationKind,
     /// The target; its memory includes the draft.
     pub target: CatalogueModel,
-    pub draft: CatalogueModel,
+    /// Draft model or draft head; `None` if the target's file contains a head, or if only n-grams
+    /// draft for it.
+    pub draft: Option<CatalogueModel>,
     /// Lowest and highest speed-up over plain decoding measured with this pair on other computers;
     /// `None` if it was not measured.
     pub speedup: Option<[f64; 2]>,
@@ -98,6 +102,41 @@ pub struct FoundRepository {
     pub licence: Option<String>,
     /// `true` if its licence must be accepted on the hub first.
     pub gated: bool,
+    /// Number of parameters; `None` if the hub does not report it.
+    #[ts(type = "number | null")]
+    pub parameters: Option<u64>,
+    /// Quantisations by the names of the files: "Q8_0", "Q4_K_M".
+    pub quantisations: Vec<String>,
+    /// Estimates for one of the quantisations; `None` if the size is unknown.
+    pub estimate: Option<Estimate>,
+    pub heads: Vec<HeadOffer>,
+    /// Architecture that Foretoken does not run; `None` for others, or if it is unknown.
+    pub unsupported: Option<String>,
+}
+
+/// Estimates for a model before its files are known.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Estimate {
+    pub quantisation: String,
+    #[ts(type = "number")]
+    pub size_bytes: u64,
+    #[ts(type = "number")]
+    pub memory_bytes: u64,
+    /// `true` if that much memory is free now.
+    pub fits: bool,
+    /// Tokens per second without drafts on this computer; `None` if its speed is unknown.
+    pub tokens_per_second: Option<f64>,
+}
+
+/// A draft head that exists on the hub for a model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct HeadOffer {
+    /// Kind: "EAGLE-3".
+    pub kind: String,
+    /// `owner/name`
+    pub repository: String,
 }
 
 /// Contents of a repository of the hub.
@@ -109,6 +148,7 @@ pub struct Repository {
     pub gated: bool,
     /// GGUF models, and the whole repository if it is a safetensors folder.
     pub files: Vec<RepositoryFile>,
+    pub heads: Vec<HeadOffer>,
 }
 
 /// A model in a repository.
@@ -126,6 +166,8 @@ pub struct RepositoryFile {
     pub memory_bytes: u64,
     /// `true` if that much memory is free now.
     pub fits: bool,
+    /// Estimated tokens per second without drafts on this computer; `None` if its speed is unknown.
+    pub tokens_per_second: Option<f64>,
 }
 
 /// Download of a model.

@@ -7,13 +7,11 @@ use std::sync::{Arc, Mutex};
 use foretoken_library as library;
 use foretoken_library::{Downloads, Folders, Hub};
 
-use super::memory;
 use crate::app::App;
 use crate::cancel::Latest;
 use crate::error::Result;
 use crate::ipc::{
-    CatalogueFamily, Download, DownloadState, FoundRepository, Recommendation, Repository, RepositoryFile,
-    TokenSource, Use,
+    CatalogueFamily, Download, DownloadState, FoundRepository, Recommendation, Repository, TokenSource, Use,
 };
 use crate::lock::lock;
 use crate::observable::Observable;
@@ -30,8 +28,18 @@ pub(crate) struct FromHub {
 
 impl FromHub {
     /// Opens the hub; `on_arrival` is called when a download is done.
-    pub(crate) fn open(folders: &Folders, on_arrival: impl Fn() + Send + Sync + 'static) -> Result<Self> {
-        Self::of(Hub::new(folders)?, folders, on_arrival)
+    ///
+    /// `address` is that of [`Settings::hub_address`](crate::ipc::Settings).
+    pub(crate) fn open(
+        folders: &Folders,
+        address: &str,
+        on_arrival: impl Fn() + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let hub = Hub::new(folders)?;
+        if let Err(error) = hub.set_endpoint(address) {
+            tracing::warn!("the setting of the hub is ignored: {error}");
+        }
+        Self::of(hub, folders, on_arrival)
     }
 
     fn of(hub: Hub, folders: &Folders, on_arrival: impl Fn() + Send + Sync + 'static) -> Result<Self> {
@@ -53,15 +61,14 @@ impl FromHub {
         Ok(Self { hub, downloads, status, asking: Latest::default(), searching: Latest::default() })
     }
 
-    fn find_repository(&self, name: &str) -> Result<Repository> {
+    fn find_repository(&self, name: &str) -> Result<library::Repository> {
         let cancel = self.asking.begin();
-        Ok(self.hub.repository_unless(name.trim(), &|| cancel.is_cancelled())?.into())
+        Ok(self.hub.repository_unless(name.trim(), &|| cancel.is_cancelled())?)
     }
 
-    fn search(&self, words: &str) -> Result<Vec<FoundRepository>> {
+    fn search(&self, words: &str) -> Result<Vec<library::FoundRepository>> {
         let cancel = self.searching.begin();
-        let found = self.hub.search_unless(words.trim(), &|| cancel.is_cancelled())?.into_iter();
-        Ok(found.map(FoundRepository::from).collect())
+        Ok(self.hub.search_unless(words.trim(), &|| cancel.is_cancelled())?)
     }
 
     fn cancel_requests(&self) {
@@ -91,13 +98,16 @@ impl App {
     /// Returns the contents of the repository `name`. Sends a request to the hub, which ends the
     /// previous one.
     pub fn find_repository(&self, name: &str) -> Result<Repository> {
-        self.hub()?.find_repository(name)
+        let repository = self.hub()?.find_repository(name)?;
+        Ok(self.computer().repository(&repository))
     }
 
     /// Returns repositories with GGUF files whose names contain `words`, the most downloaded first.
     /// Sends a request to the hub, which ends the previous search.
     pub fn search_hub(&self, words: &str) -> Result<Vec<FoundRepository>> {
-        self.hub()?.search(words)
+        let found = self.hub()?.search(words)?;
+        let computer = self.computer();
+        Ok(found.into_iter().map(|found| computer.found(found)).collect())
     }
 
     /// Ends the running requests of [`Self::find_repository`] and [`Self::search_hub`], which then
@@ -143,6 +153,11 @@ impl App {
         Ok(())
     }
 
+    /// Uses another hub for later requests, see [`Settings::hub_address`](crate::ipc::Settings).
+    pub(crate) fn use_hub(&self, address: &str) -> Result<()> {
+        Ok(self.hub()?.hub.set_endpoint(address)?)
+    }
+
     pub fn hub_token(&self) -> Result<TokenSource> {
         Ok(self.hub()?.hub.token_source().into())
     }
@@ -162,12 +177,6 @@ fn views(downloads: &[library::Download]) -> Vec<Download> {
     downloads.iter().map(Download::from).collect()
 }
 
-/// Returns the id of a download or installed model: `owner/name:file`, or `owner/name` for a
-/// folder.
-fn id(repository: &str, file: Option<&str>) -> String {
-    file.map_or_else(|| repository.to_owned(), |file| format!("{repository}:{file}"))
-}
-
 impl From<library::Use> for Use {
     fn from(wanted: library::Use) -> Self {
         match wanted {
@@ -175,28 +184,6 @@ impl From<library::Use> for Use {
             library::Use::Reasoning => Self::Reasoning,
             library::Use::Languages => Self::Languages,
         }
-    }
-}
-
-impl From<library::FoundRepository> for FoundRepository {
-    fn from(found: library::FoundRepository) -> Self {
-        let library::FoundRepository { id, downloads, licence, gated } = found;
-        Self { id, downloads, licence, gated }
-    }
-}
-
-impl From<library::Repository> for Repository {
-    fn from(repository: library::Repository) -> Self {
-        let offered = |file: Option<String>, size_bytes| {
-            let memory_bytes = memory::needed(size_bytes);
-            let fits = memory::holds(memory_bytes);
-            let id = id(&repository.id, file.as_deref());
-            RepositoryFile { id, file, size_bytes, memory_bytes, fits }
-        };
-        let files = repository.files.iter().map(|file| offered(Some(file.path.clone()), file.bytes));
-        let folder = repository.safetensors.map(|bytes| offered(None, bytes));
-        let files = files.chain(folder).collect();
-        Self { id: repository.id, licence: repository.licence, gated: repository.gated, files }
     }
 }
 

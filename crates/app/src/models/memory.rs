@@ -9,7 +9,7 @@ use crate::ipc::MemoryUse;
 /// Returns the memory to run a model of `size_bytes` on disk: its weights and an eighth for the
 /// context and activations.
 pub fn needed(size_bytes: u64) -> u64 {
-    size_bytes + size_bytes / 8
+    size_bytes.saturating_add(size_bytes / 8)
 }
 
 /// Returns whether `bytes` are free now.

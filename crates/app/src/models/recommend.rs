@@ -54,9 +54,7 @@ impl Computer {
         let mut faster = best.and_then(relief);
         let code = downloading(Purpose::Code).or_else(|| of(Purpose::Code).find(|pair| self.suits(pair)));
         match (downloading(Purpose::Chat), best) {
-            (Some(pair), Some(stronger)) if pair.target.parameters < stronger.target.parameters => {
-                faster = Some(pair);
-            }
+            (Some(pair), Some(stronger)) if stronger.is_before(pair) => faster = Some(pair),
             (Some(pair), _) => (best, faster) = (Some(pair), faster.filter(|faster| *faster != pair)),
             _ => {}
         }
@@ -69,8 +67,9 @@ impl Computer {
     }
 
     fn recommend(&self, kind: RecommendationKind, pair: &Pair) -> Recommendation {
-        let (mut target, draft) = (self.offer(&pair.target), self.offer(&pair.draft));
-        target.memory_bytes += draft.memory_bytes;
+        let mut target = self.offer(&pair.target);
+        let draft = pair.draft.as_ref().map(|draft| self.offer(draft));
+        target.memory_bytes += draft.as_ref().map_or(0, |draft| draft.memory_bytes);
         Recommendation { kind, target, draft, speedup: pair.speedup }
     }
 
@@ -91,7 +90,8 @@ impl Computer {
         }
         let (id, name) = (family.id.to_owned(), family.name.to_owned());
         let uses = family.uses.iter().map(|&wanted| wanted.into()).collect();
-        CatalogueFamily { id, name, uses, targets, drafts, heads: offers(family.heads) }
+        let heads = family.heads().map(|model| self.offer(model)).collect();
+        CatalogueFamily { id, name, uses, targets, drafts, heads }
     }
 
     fn offer(&self, model: &library::CatalogueModel) -> CatalogueModel {
@@ -109,6 +109,7 @@ impl Computer {
             parameters: model.parameters,
             licence: model.licence.to_owned(),
             gated: model.gated,
+            ran: model.ran,
         }
     }
 
@@ -130,10 +131,11 @@ impl Computer {
     }
 
     fn suits(&self, pair: &Pair) -> bool {
-        let needed = memory::needed(pair.target.loaded_bytes()) + memory::needed(pair.draft.loaded_bytes());
+        let models: Vec<_> = [&pair.target].into_iter().chain(&pair.draft).collect();
+        let needed = models.iter().map(|model| memory::needed(model.loaded_bytes())).sum::<u64>();
         let most = if self.has_gpu { MAX_GPU_SHARE } else { MAX_MEMORY_SHARE };
         self.holds((needed as f64 / most) as u64)
-            && self.has_disk(&[&pair.target, &pair.draft])
+            && self.has_disk(&models)
             && self.speed(&pair.target).is_none_or(|speed| speed >= COMFORTABLE)
     }
 
@@ -174,31 +176,32 @@ mod tests {
 
     #[test]
     fn a_laptop_of_8_gb_gets_small_pairs() {
-        expect(&computer(4 * GB, 20.0), &[(Best, "SmolLM2 1.7B"), (Code, "Qwen2.5 Coder 1.5B")]);
+        expect(&computer(4 * GB, 20.0), &[(Best, "Qwen3.5 2B"), (Code, "Qwen2.5 Coder 1.5B")]);
     }
 
     #[test]
     fn a_laptop_of_16_gb_gets_four_billion_parameters_and_a_faster_half_size_pair() {
-        let expected = [(Best, "Qwen3 4B 2507"), (Faster, "SmolLM2 1.7B"), (Code, "Qwen2.5 Coder 1.5B")];
+        let expected =
+            [(Best, "Qwen3.5 4B"), (Faster, "Granite 4 Tiny 7B A1B"), (Code, "Qwen2.5 Coder 1.5B")];
         expect(&computer(9 * GB, 40.0), &expected);
     }
 
     #[test]
     fn a_workstation_of_64_gb_gets_a_mixture_of_experts_with_a_tenth_active() {
-        let expected = [(Best, "Qwen3 30B A3B 2507"), (Code, "Qwen2.5 Coder 7B")];
+        let expected = [(Best, "Qwen3.6 35B A3B"), (Code, "Qwen3 Coder 30B A3B")];
         expect(&computer(58 * GB, 80.0), &expected);
     }
 
     #[test]
     fn a_gpu_of_24_gb_is_judged_by_memory_only() {
         let computer = Computer { has_gpu: true, reading: None, ..computer(23 * GB, 1.0) };
-        expect(&computer, &[(Best, "Qwen3 30B A3B 2507"), (Code, "Qwen2.5 Coder 7B")]);
+        expect(&computer, &[(Best, "Qwen3.8 27B"), (Code, "Qwen3 Coder 30B A3B")]);
         assert!(computer.recommendations().iter().all(|one| one.target.tokens_per_second.is_none()));
     }
 
     #[test]
     fn slow_memory_gets_smaller_models_than_would_fit() {
-        expect(&computer(16 * GB, 14.0), &[(Best, "SmolLM2 1.7B"), (Code, "Qwen2.5 Coder 1.5B")]);
+        expect(&computer(16 * GB, 14.0), &[(Best, "LFM2.5 8B A1B"), (Code, "Qwen2.5 Coder 1.5B")]);
     }
 
     #[test]
@@ -210,7 +213,8 @@ mod tests {
                 for Recommendation { target, draft, .. } in computer.recommendations() {
                     let most = 0.6 * computer.memory_bytes as f64;
                     assert!(target.memory_bytes as f64 <= most, "{computer:?} {target:?}");
-                    assert!(target.size_bytes + draft.size_bytes <= disk * GB, "{computer:?} {target:?}");
+                    let size = target.size_bytes + draft.as_ref().map_or(0, |draft| draft.size_bytes);
+                    assert!(size <= disk * GB, "{computer:?} {target:?}");
                     assert!(target.tokens_per_second.unwrap() >= 10.0, "{computer:?} {target:?}");
                 }
             }
@@ -225,11 +229,11 @@ mod tests {
             let downloading = HashSet::from([pair(label).target.name()]);
             labels(&Computer { downloading, ..computer(memory, 40.0) })
         };
-        let eight = (Best, "Qwen3 8B".to_owned());
-        assert_eq!(downloading(9 * GB, "Qwen3 8B")[0], eight);
-        assert_eq!(downloading(2 * GB, "Qwen3 8B")[0], eight);
-        let more = downloading(58 * GB, "Qwen3 8B");
-        assert_eq!(more[..2], [(Best, "Qwen3 30B A3B 2507".to_owned()), (Faster, eight.1)]);
+        let nine = (Best, "Qwen3.5 9B".to_owned());
+        assert_eq!(downloading(9 * GB, "Qwen3.5 9B")[0], nine);
+        assert_eq!(downloading(2 * GB, "Qwen3.5 9B")[0], nine);
+        let more = downloading(58 * GB, "Qwen3.5 9B");
+        assert_eq!(more[..2], [(Best, "Qwen3.6 35B A3B".to_owned()), (Faster, nine.1)]);
         assert_eq!(downloading(58 * GB, "Qwen2.5 Coder 1.5B").last().unwrap().1, "Qwen2.5 Coder 1.5B");
     }
 
@@ -238,7 +242,7 @@ mod tests {
         let full = Computer { disk_bytes: Some(0), ..computer(4 * GB, 20.0) };
         assert!(full.recommendations().is_empty());
         let pair = pairs().iter().find(|pair| pair.target.label.starts_with("SmolLM2")).unwrap();
-        let installed = HashSet::from([pair.target.name(), pair.draft.name()]);
+        let installed = HashSet::from([pair.target.name(), pair.draft.unwrap().name()]);
         expect(&Computer { installed, ..full }, &[(Best, "SmolLM2 1.7B")]);
     }
 

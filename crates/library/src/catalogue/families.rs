@@ -11,101 +11,23 @@ const fn open(
     licence: &'static str,
 ) -> CatalogueModel {
     let active = parameters;
-    let (file, gated) = (Some(file), false);
-    CatalogueModel { label, repository, file, bytes, parameters, active, on_disk: 0, licence, gated }
+    let (file, gated, ran) = (Some(file), false, false);
+    CatalogueModel { label, repository, file, bytes, parameters, active, on_disk: 0, licence, gated, ran }
 }
 
-/// A draft head of 16 bits a weight without a stated licence.
-const fn head(label: &'static str, repository: &'static str, parameters: u64) -> CatalogueModel {
-    let bytes = 2 * parameters;
-    let active = parameters;
-    CatalogueModel {
-        label,
-        repository,
-        file: None,
-        bytes,
-        parameters,
-        active,
-        on_disk: 0,
-        licence: "unknown",
-        gated: false,
-    }
+/// A model that Foretoken's authors ran.
+const fn ran(model: CatalogueModel) -> CatalogueModel {
+    CatalogueModel { ran: true, ..model }
 }
 
-// `pairs.rs` refers to these three by name.
-pub(crate) const QWEN3_0_6B: CatalogueModel = open(
+// Drafts and targets of several families.
+const QWEN3_0_6B: CatalogueModel = open(
     "Qwen3 0.6B · Q8_0",
     ["Qwen/Qwen3-0.6B-GGUF", "Qwen3-0.6B-Q8_0.gguf"],
     639_446_688,
     600_000_000,
     "apache-2.0",
 );
-pub(crate) const QWEN3_8B: CatalogueModel = open(
-    "Qwen3 8B · Q4_K_M",
-    ["Qwen/Qwen3-8B-GGUF", "Qwen3-8B-Q4_K_M.gguf"],
-    5_027_783_488,
-    8_190_000_000,
-    "apache-2.0",
-);
-pub(crate) const QWEN3_14B: CatalogueModel = open(
-    "Qwen3 14B · Q4_K_M",
-    ["Qwen/Qwen3-14B-GGUF", "Qwen3-14B-Q4_K_M.gguf"],
-    9_001_752_960,
-    14_770_000_000,
-    "apache-2.0",
-);
-pub(crate) const SMOLLM2_135M: CatalogueModel = open(
-    "SmolLM2 135M · Q8_0",
-    ["bartowski/SmolLM2-135M-Instruct-GGUF", "SmolLM2-135M-Instruct-Q8_0.gguf"],
-    145_000_000,
-    135_000_000,
-    "apache-2.0",
-);
-pub(crate) const SMOLLM2_1_7B: CatalogueModel = open(
-    "SmolLM2 1.7B · Q4_K_M",
-    ["bartowski/SmolLM2-1.7B-Instruct-GGUF", "SmolLM2-1.7B-Instruct-Q4_K_M.gguf"],
-    1_055_609_824,
-    1_710_000_000,
-    "apache-2.0",
-);
-pub(crate) const QWEN3_4B_2507: CatalogueModel = open(
-    "Qwen3 4B 2507 · Q4_K_M",
-    ["bartowski/Qwen_Qwen3-4B-Instruct-2507-GGUF", "Qwen_Qwen3-4B-Instruct-2507-Q4_K_M.gguf"],
-    2_497_280_736,
-    4_020_000_000,
-    "apache-2.0",
-);
-pub(crate) const CODER_0_5B: CatalogueModel = open(
-    "Qwen2.5 Coder 0.5B · Q4_K_M",
-    ["Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"],
-    491_400_064,
-    494_000_000,
-    "apache-2.0",
-);
-pub(crate) const CODER_1_5B: CatalogueModel = open(
-    "Qwen2.5 Coder 1.5B · Q4_K_M",
-    ["Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"],
-    1_117_320_768,
-    1_540_000_000,
-    "apache-2.0",
-);
-pub(crate) const CODER_7B: CatalogueModel = open(
-    "Qwen2.5 Coder 7B · Q4_K_M",
-    ["Qwen/Qwen2.5-Coder-7B-Instruct-GGUF", "qwen2.5-coder-7b-instruct-q4_k_m.gguf"],
-    4_680_000_000,
-    7_620_000_000,
-    "apache-2.0",
-);
-pub(crate) const QWEN3_30B_A3B: CatalogueModel = CatalogueModel {
-    active: 3_300_000_000,
-    ..open(
-        "Qwen3 30B A3B 2507 · Q4_K_M",
-        ["bartowski/Qwen_Qwen3-30B-A3B-Instruct-2507-GGUF", "Qwen_Qwen3-30B-A3B-Instruct-2507-Q4_K_M.gguf"],
-        18_600_000_000,
-        30_500_000_000,
-        "apache-2.0",
-    )
-};
 
 pub(super) const FAMILIES: &[CatalogueFamily] = &[
     CatalogueFamily {
@@ -122,18 +44,20 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
                 4_020_000_000,
                 "apache-2.0",
             ),
-            QWEN3_8B,
-            QWEN3_14B,
-        ],
-        // Parameter counts follow from the targets' sizes: one layer and 32,000 tokens, or five
-        // layers.
-        heads: &[
-            head("Qwen3 4B head · EAGLE-3", "AngelSlim/Qwen3-4B_eagle3", 218_000_000),
-            head("Qwen3 8B head · EAGLE-3", "AngelSlim/Qwen3-8B_eagle3", 400_000_000),
-            head("Qwen3 14B head · EAGLE-3", "AngelSlim/Qwen3-14B_eagle3", 609_000_000),
-            head("Qwen3 4B head · DFlash", "z-lab/Qwen3-4B-DFlash", 538_000_000),
-            head("Qwen3 8B head · DFlash", "z-lab/Qwen3-8B-DFlash-b16", 965_000_000),
-            head("Qwen3 4B head · DSpark", "deepseek-ai/dspark_qwen3_4b_block7", 616_000_000),
+            open(
+                "Qwen3 8B · Q4_K_M",
+                ["Qwen/Qwen3-8B-GGUF", "Qwen3-8B-Q4_K_M.gguf"],
+                5_027_783_488,
+                8_190_000_000,
+                "apache-2.0",
+            ),
+            open(
+                "Qwen3 14B · Q4_K_M",
+                ["Qwen/Qwen3-14B-GGUF", "Qwen3-14B-Q4_K_M.gguf"],
+                9_001_752_960,
+                14_770_000_000,
+                "apache-2.0",
+            ),
         ],
     },
     // These models do not reason, so their makers recommend other sampling.
@@ -143,8 +67,28 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
         uses: &[Use::Languages],
         sampling: MakersSampling { temperature: 0.7, top_p: 0.8, top_k: 20 },
         drafts: &[QWEN3_0_6B],
-        targets: &[QWEN3_4B_2507, QWEN3_30B_A3B],
-        heads: &[],
+        targets: &[
+            open(
+                "Qwen3 4B 2507 · Q4_K_M",
+                ["bartowski/Qwen_Qwen3-4B-Instruct-2507-GGUF", "Qwen_Qwen3-4B-Instruct-2507-Q4_K_M.gguf"],
+                2_497_280_736,
+                4_020_000_000,
+                "apache-2.0",
+            ),
+            CatalogueModel {
+                active: 3_300_000_000,
+                ..open(
+                    "Qwen3 30B A3B 2507 · Q4_K_M",
+                    [
+                        "bartowski/Qwen_Qwen3-30B-A3B-Instruct-2507-GGUF",
+                        "Qwen_Qwen3-30B-A3B-Instruct-2507-Q4_K_M.gguf",
+                    ],
+                    18_600_000_000,
+                    30_500_000_000,
+                    "apache-2.0",
+                )
+            },
+        ],
     },
     // Each of these files contains an MTP block as a draft head.
     CatalogueFamily {
@@ -207,7 +151,6 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
                 )
             },
         ],
-        heads: &[],
     },
     CatalogueFamily {
         id: "qwen2-5",
@@ -237,16 +180,52 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
                 "apache-2.0",
             ),
         ],
-        heads: &[],
     },
     CatalogueFamily {
         id: "qwen2-5-coder",
         name: "Qwen2.5 Coder",
         uses: &[Use::Code],
         sampling: MakersSampling { temperature: 0.7, top_p: 0.8, top_k: 20 },
-        drafts: &[CODER_0_5B],
-        targets: &[CODER_1_5B, CODER_7B],
-        heads: &[],
+        drafts: &[ran(open(
+            "Qwen2.5 Coder 0.5B · Q4_K_M",
+            ["Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"],
+            491_400_064,
+            494_000_000,
+            "apache-2.0",
+        ))],
+        targets: &[
+            ran(open(
+                "Qwen2.5 Coder 1.5B · Q4_K_M",
+                ["Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"],
+                1_117_320_768,
+                1_540_000_000,
+                "apache-2.0",
+            )),
+            open(
+                "Qwen2.5 Coder 7B · Q4_K_M",
+                ["Qwen/Qwen2.5-Coder-7B-Instruct-GGUF", "qwen2.5-coder-7b-instruct-q4_k_m.gguf"],
+                4_680_000_000,
+                7_620_000_000,
+                "apache-2.0",
+            ),
+        ],
+    },
+    CatalogueFamily {
+        id: "qwen3-coder",
+        name: "Qwen3 Coder",
+        uses: &[Use::Code],
+        sampling: MakersSampling { temperature: 0.7, top_p: 0.8, top_k: 20 },
+        drafts: &[QWEN3_0_6B],
+        targets: &[CatalogueModel {
+            active: 3_300_000_000,
+            ..open(
+                "Qwen3 Coder 30B A3B · Q4_K_M",
+                ["unsloth/Qwen3-Coder-30B-A3B-Instruct-GGUF", "Qwen3-Coder-30B-A3B-Instruct-Q4_K_M.gguf"],
+                18_600_000_000,
+                30_500_000_000,
+                "apache-2.0",
+            )
+        }],
     },
     CatalogueFamily {
         id: "llama-3",
@@ -267,7 +246,6 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
             8_030_000_000,
             "llama3.1",
         )],
-        heads: &[],
     },
     CatalogueFamily {
         id: "gemma-3",
@@ -306,7 +284,6 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
                 "gemma",
             ),
         ],
-        heads: &[],
     },
     CatalogueFamily {
         id: "ministral-3",
@@ -336,7 +313,6 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
                 "apache-2.0",
             ),
         ],
-        heads: &[],
     },
     // The smallest model of this vocabulary is already as fast as a draft.
     CatalogueFamily {
@@ -355,7 +331,6 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
                 "apache-2.0",
             )
         }],
-        heads: &[],
     },
     CatalogueFamily {
         id: "gemma-4",
@@ -390,11 +365,6 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
                 "apache-2.0",
             ),
         ],
-        heads: &[
-            head("Gemma 4 E2B head · assistant", "google/gemma-4-E2B-it-assistant", 76_000_000),
-            head("Gemma 4 12B head · assistant", "google/gemma-4-12B-it-assistant", 423_000_000),
-            head("Gemma 4 31B head · assistant", "google/gemma-4-31B-it-assistant", 465_000_000),
-        ],
     },
     // A token reads about as many bytes of this target as of the draft.
     CatalogueFamily {
@@ -414,7 +384,6 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
                 "apache-2.0",
             )
         }],
-        heads: &[head("Gemma 4 E4B head · assistant", "google/gemma-4-E4B-it-assistant", 79_000_000)],
     },
     // As above.
     CatalogueFamily {
@@ -433,11 +402,6 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
                 "apache-2.0",
             )
         }],
-        heads: &[head(
-            "Gemma 4 26B A4B head · assistant",
-            "google/gemma-4-26B-A4B-it-assistant",
-            420_000_000,
-        )],
     },
     // Made for computers without a GPU. The makers also recommend a repetition penalty.
     CatalogueFamily {
@@ -453,7 +417,6 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
             1_170_000_000,
             "lfm1.0",
         )],
-        heads: &[],
     },
     CatalogueFamily {
         id: "lfm2-5-8b",
@@ -471,7 +434,6 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
                 "lfm1.0",
             )
         }],
-        heads: &[],
     },
     CatalogueFamily {
         id: "granite-4",
@@ -492,7 +454,6 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
             3_190_000_000,
             "apache-2.0",
         )],
-        heads: &[],
     },
     // A token reads about as many bytes of this target as of the draft.
     CatalogueFamily {
@@ -511,7 +472,6 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
                 "apache-2.0",
             )
         }],
-        heads: &[],
     },
     CatalogueFamily {
         id: "glm-4-7-flash",
@@ -529,7 +489,6 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
                 "mit",
             )
         }],
-        heads: &[],
     },
     CatalogueFamily {
         id: "muse-glimmer",
@@ -544,7 +503,6 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
             27_900_000_000,
             "apache-2.0",
         )],
-        heads: &[],
     },
     CatalogueFamily {
         id: "smollm3",
@@ -559,15 +517,25 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
             3_080_000_000,
             "apache-2.0",
         )],
-        heads: &[],
     },
     CatalogueFamily {
         id: "smollm2",
         name: "SmolLM2",
         uses: &[],
         sampling: MakersSampling { temperature: 0.2, top_p: 0.9, top_k: 0 },
-        drafts: &[SMOLLM2_135M],
-        targets: &[SMOLLM2_1_7B],
-        heads: &[],
+        drafts: &[ran(open(
+            "SmolLM2 135M · Q8_0",
+            ["bartowski/SmolLM2-135M-Instruct-GGUF", "SmolLM2-135M-Instruct-Q8_0.gguf"],
+            145_000_000,
+            135_000_000,
+            "apache-2.0",
+        ))],
+        targets: &[open(
+            "SmolLM2 1.7B · Q4_K_M",
+            ["bartowski/SmolLM2-1.7B-Instruct-GGUF", "SmolLM2-1.7B-Instruct-Q4_K_M.gguf"],
+            1_055_609_824,
+            1_710_000_000,
+            "apache-2.0",
+        )],
     },
 ];
