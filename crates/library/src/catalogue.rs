@@ -2,9 +2,15 @@
 
 mod families;
 mod heads;
+mod names;
+
+use std::sync::LazyLock;
 
 use families::FAMILIES;
+use heads::known_heads;
 pub use heads::{KnownHead, heads_for};
+pub(crate) use names::quantisation_of;
+use names::{model_of, name_of};
 
 use crate::bundled::draft_of;
 
@@ -29,8 +35,8 @@ pub struct CatalogueModel {
     pub licence: &'static str,
     /// `true` if the licence must be accepted on the hub before the download.
     pub gated: bool,
-    /// `true` if Foretoken's authors ran these weights. The architectures of all models are compared
-    /// with other implementations, with random weights.
+    /// `true` if Foretoken's authors ran these weights. The architectures of all models were
+    /// compared with other implementations, with random weights.
     pub ran: bool,
 }
 
@@ -89,11 +95,54 @@ impl CatalogueModel {
 }
 
 impl CatalogueFamily {
+    /// Returns the heads of known size, each for one of the family's models.
+    pub fn heads(&self) -> impl Iterator<Item = &'static CatalogueModel> {
+        let id = self.id;
+        OF_FAMILIES.iter().filter(move |head| head.family == id).map(|head| &head.model)
+    }
+
     /// Returns all models of the family with their roles, drafts first.
     pub fn models(&self) -> impl Iterator<Item = (&'static str, &'static CatalogueModel)> {
         let drafts = self.drafts.iter().map(|model| ("draft", model));
         let heads = self.heads().map(|model| ("head", model));
         drafts.chain(heads).chain(self.targets.iter().map(|model| ("target", model)))
+    }
+}
+
+/// A head of known size as a model of its target's family.
+struct OfFamily {
+    family: &'static str,
+    model: CatalogueModel,
+}
+
+static OF_FAMILIES: LazyLock<Vec<OfFamily>> = LazyLock::new(|| {
+    let heads = FAMILIES.iter().flat_map(|family| known_heads().iter().map(move |head| (family, head)));
+    heads.filter_map(|(family, head)| OfFamily::new(family, head)).collect()
+});
+
+impl OfFamily {
+    /// Creates the model of `head`; `None` if the family has no target for it, or its size is not
+    /// known.
+    fn new(family: &CatalogueFamily, head: &KnownHead) -> Option<Self> {
+        let parameters = head.parameters?;
+        let mut models = family.targets.iter().chain(family.drafts);
+        let target = models.find(|model| heads_for(&model.name()).any(|found| found == head))?;
+        let name = target.label.split(" · ").next().unwrap_or_default();
+        let model = CatalogueModel {
+            // Made once and kept, like the other labels.
+            label: format!("{name} head · {}", head.kind).leak(),
+            repository: head.repository,
+            file: None,
+            // 16 bits a weight.
+            bytes: 2 * parameters,
+            parameters,
+            active: parameters,
+            on_disk: 0,
+            licence: head.licence.unwrap_or("unknown"),
+            gated: false,
+            ran: false,
+        };
+        Some(Self { family: family.id, model })
     }
 }
 
@@ -127,7 +176,7 @@ pub fn makers_sampling(file: &str) -> Option<MakersSampling> {
 /// Returns roughly the share of a model's weights that a token reads, by the model's name: that of
 /// the catalogue, or else 0.1 for a mixture of experts named "30B-A3B", or 1.
 pub fn active_share(model: &str) -> f64 {
-    let name = heads::name_of(model);
+    let name = name_of(model);
     let known = FAMILIES.iter().flat_map(|family| family.drafts.iter().chain(family.targets));
     if let Some(known) = known.into_iter().find(|known| known.file.is_some_and(|file| model_of(file) == name))
     {
@@ -138,41 +187,6 @@ pub fn active_share(model: &str) -> f64 {
     let all = words().filter_map(billions).fold(0.0, f64::max);
     let active = words().filter_map(|word| billions(word.strip_prefix('a')?)).next();
     active.map_or(1.0, |active| if active < all { active / all } else { 1.0 })
-}
-
-/// Returns the quantisation in a file name: "Q4_K_M" of "Qwen3-8B-Q4_K_M-00001-of-00002.gguf".
-pub(crate) fn quantisation_of(file: &str) -> Option<String> {
-    let (_, word) = split(file);
-    word.map(|word| word.to_uppercase())
-}
-
-/// Returns the model part of a file name: "qwen3-8b" of
-/// "owner/name:folder/Qwen3-8B-Q4_K_M-00001-of-00002.gguf".
-fn model_of(file: &str) -> String {
-    split(file).0
-}
-
-/// Returns the model part of a file name and its quantisation, in lower case.
-fn split(file: &str) -> (String, Option<String>) {
-    let name = file.rsplit(['/', '\\', ':']).next().unwrap_or(file).to_lowercase();
-    let mut name = name.trim_end_matches(".gguf");
-    if let Some((whole, _)) = name.split_once("-00001-of-") {
-        name = whole;
-    }
-    match name.rsplit_once(['-', '.']) {
-        // Unsloth's dynamic quantisations begin with "UD".
-        Some((model, quantisation)) if is_quantisation(quantisation) => {
-            (model.strip_suffix("-ud").unwrap_or(model).to_owned(), Some(quantisation.to_owned()))
-        }
-        _ => (name.to_owned(), None),
-    }
-}
-
-/// Returns whether a word names a quantisation: "q4_k_m", "iq2_xxs", "bf16", "mxfp4".
-fn is_quantisation(word: &str) -> bool {
-    let of_blocks = word.trim_start_matches('i').strip_prefix('q');
-    of_blocks.is_some_and(|bits| bits.starts_with(|c: char| c.is_ascii_digit()))
-        || ["f16", "bf16", "f32", "mxfp4"].contains(&word)
 }
 
 #[cfg(test)]
@@ -235,14 +249,6 @@ mod tests {
     }
 
     #[test]
-    fn the_quantisation_of_a_file_is_the_last_part_of_its_name() {
-        let of = |file| quantisation_of(file).unwrap_or_default();
-        assert_eq!(of("a/Qwen3-8B-UD-Q4_K_XL-00001-of-00002.gguf"), "Q4_K_XL");
-        assert_eq!(of("qwen2.5-7b-instruct.f16.gguf"), "F16");
-        assert_eq!(of("README.md"), "");
-    }
-
-    #[test]
     fn sizes_match_the_quantisation_and_labels_are_complete() {
         for (_, model) in catalogue().iter().flat_map(CatalogueFamily::models) {
             let bits = model.bytes as f64 * 8.0 / model.parameters as f64;
@@ -251,5 +257,18 @@ mod tests {
             assert_eq!(model.repository.split('/').count(), 2, "{}", model.label);
             assert!(model.file.is_none_or(|file| file.ends_with(".gguf")), "{}", model.label);
         }
+    }
+
+    #[test]
+    fn a_head_of_known_size_is_listed_in_its_targets_family() {
+        let family = |id| FAMILIES.iter().find(|family| family.id == id).unwrap();
+        let labels: Vec<_> = family("qwen3").heads().map(|head| head.label).collect();
+        assert_eq!(labels.len(), 6);
+        assert!(labels.contains(&"Qwen3 14B head · EAGLE-3"), "{labels:?}");
+        let labels: Vec<_> = family("gemma-4").heads().map(|head| head.label).collect();
+        let expected =
+            ["Gemma 4 E2B head · assistant", "Gemma 4 12B head · assistant", "Gemma 4 31B head · assistant"];
+        assert_eq!(labels, expected);
+        assert_eq!(OF_FAMILIES.iter().filter(|head| head.family == "gpt-oss").count(), 0);
     }
 }

@@ -1,5 +1,5 @@
-//! Recommended models of the catalogue, for chats and for code, each with its drafter. Which of them
-//! suit a computer is decided elsewhere.
+//! Recommended models of the catalogue, for chats and for code, each with its drafter. Which of
+//! them suit a computer is decided elsewhere.
 
 use std::sync::LazyLock;
 

@@ -132,8 +132,8 @@ search_service: SearchService | null,
  */
 searxng_address: string, 
 /**
- * Address of the hub that models are searched on and downloaded from, such as a mirror; empty for
- * the one in HF_ENDPOINT, or else the public one.
+ * Address of the hub for searches and downloads, such as a mirror; empty for the one in
+ * HF_ENDPOINT, or else the public one.
  */
 hub_address: string, 
 /**

@@ -82,8 +82,8 @@ pub struct Settings {
     pub search_service: Option<SearchService>,
     /// Address of the person's SearXNG server.
     pub searxng_address: String,
-    /// Address of the hub that models are searched on and downloaded from, such as a mirror; empty for
-    /// the one in HF_ENDPOINT, or else the public one.
+    /// Address of the hub for searches and downloads, such as a mirror; empty for the one in
+    /// HF_ENDPOINT, or else the public one.
     pub hub_address: String,
     /// Remote servers added by the user, whose models can be targets.
     pub remote_servers: Vec<RemoteServer>,

@@ -1,4 +1,4 @@
-//! Repositories of the hub, judged for this computer: sizes, speeds, and the draft heads that exist.
+//! Repositories of the hub, judged for this computer: sizes, speeds, and known draft heads.
 
 use foretoken_library::{self as library, active_share, heads_for};
 use foretoken_model::Family;

@@ -5,8 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::families::FAMILIES;
-use super::{CatalogueFamily, CatalogueModel, model_of};
+use super::names::name_of;
 
 /// A draft head on the hub.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -18,9 +17,9 @@ pub struct KnownHead {
     /// `owner/name` of a folder of safetensors.
     pub repository: &'static str,
     /// `None` if its number of parameters is not known before a download.
-    parameters: Option<u64>,
+    pub(super) parameters: Option<u64>,
     /// `None` if the makers name none.
-    licence: Option<&'static str>,
+    pub(super) licence: Option<&'static str>,
 }
 
 #[derive(Deserialize)]
@@ -30,75 +29,19 @@ struct List {
     heads: Vec<KnownHead>,
 }
 
-/// A head of known size as a model of its target's family.
-struct OfFamily {
-    family: &'static str,
-    model: CatalogueModel,
-}
-
 static LIST: LazyLock<List> =
     LazyLock::new(|| serde_json::from_str(include_str!("heads.json")).expect("heads.json has heads"));
-
-static OF_FAMILIES: LazyLock<Vec<OfFamily>> = LazyLock::new(|| {
-    let heads = FAMILIES.iter().flat_map(|family| LIST.heads.iter().map(move |head| (family, head)));
-    heads.filter_map(|(family, head)| head.in_family(family)).collect()
-});
 
 /// Returns the known heads for `model`, a repository (`owner/name`) or a file of one
 /// (`owner/name:file`), in any quantisation.
 pub fn heads_for(model: &str) -> impl Iterator<Item = &'static KnownHead> {
     let name = name_of(model);
-    LIST.heads.iter().filter(move |head| head.targets.iter().any(|target| is_named(&name, target)))
+    known_heads().iter().filter(move |head| head.targets.iter().any(|target| is_named(&name, target)))
 }
 
-impl CatalogueFamily {
-    /// Returns the heads of known size, each for one of the family's models.
-    pub fn heads(&self) -> impl Iterator<Item = &'static CatalogueModel> {
-        let id = self.id;
-        OF_FAMILIES.iter().filter(move |head| head.family == id).map(|head| &head.model)
-    }
-}
-
-impl KnownHead {
-    fn in_family(&self, family: &CatalogueFamily) -> Option<OfFamily> {
-        let parameters = self.parameters?;
-        let mut models = family.targets.iter().chain(family.drafts);
-        let target = models.find(|model| {
-            let name = model.file.map(model_of).unwrap_or_default();
-            self.targets.contains(&name.as_str())
-        })?;
-        let name = target.label.split(" · ").next().unwrap_or_default();
-        let model = CatalogueModel {
-            // Made once and kept, like the other labels.
-            label: format!("{name} head · {}", self.kind).leak(),
-            repository: self.repository,
-            file: None,
-            // 16 bits a weight.
-            bytes: 2 * parameters,
-            parameters,
-            active: parameters,
-            on_disk: 0,
-            licence: self.licence.unwrap_or("unknown"),
-            gated: false,
-            ran: false,
-        };
-        Some(OfFamily { family: family.id, model })
-    }
-}
-
-/// Returns the model part of a name: "qwen_qwen3-8b" of "bartowski/Qwen_Qwen3-8B-GGUF".
-pub(super) fn name_of(model: &str) -> String {
-    if model.to_ascii_lowercase().ends_with(".gguf") {
-        return model_of(model);
-    }
-    let mut name = model_of(model);
-    // "i1" marks quantisations by an importance matrix, "mtp" files with the model's own head.
-    for mark in ["-gguf", "-i1", "-mtp"] {
-        if let Some(rest) = name.strip_suffix(mark) {
-            name = model_of(rest);
-        }
-    }
-    name
+/// Returns all known heads.
+pub(super) fn known_heads() -> &'static [KnownHead] {
+    &LIST.heads
 }
 
 /// Returns whether `name` is `model`, perhaps behind an owner: "qwen_qwen3-8b" is "qwen3-8b".
@@ -145,18 +88,5 @@ mod tests {
             assert!(!head.targets.is_empty());
             assert!(head.targets.iter().all(|target| *target == name_of(target)), "{:?}", head.targets);
         }
-    }
-
-    #[test]
-    fn a_head_of_known_size_is_listed_in_its_targets_family() {
-        let family = |id| FAMILIES.iter().find(|family| family.id == id).unwrap();
-        let labels: Vec<_> = family("qwen3").heads().map(|head| head.label).collect();
-        assert_eq!(labels.len(), 6);
-        assert!(labels.contains(&"Qwen3 14B head · EAGLE-3"), "{labels:?}");
-        let labels: Vec<_> = family("gemma-4").heads().map(|head| head.label).collect();
-        let expected =
-            ["Gemma 4 E2B head · assistant", "Gemma 4 12B head · assistant", "Gemma 4 31B head · assistant"];
-        assert_eq!(labels, expected);
-        assert_eq!(OF_FAMILIES.iter().filter(|head| head.family == "gpt-oss").count(), 0);
     }
 }
