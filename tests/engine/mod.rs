@@ -19,6 +19,7 @@ mod lossless;
 mod mock_drafter;
 mod model_script;
 mod mtp;
+mod nvfp4;
 mod parked;
 mod passes;
 mod recurrent;

@@ -10,6 +10,7 @@ use candle_core::{Device, Tensor};
 use foretoken_model::format::{Format, random_blocks};
 
 /// A tensor as stored in the file.
+#[derive(Clone)]
 pub struct Stored {
     pub name: String,
     /// Outermost dimension first.

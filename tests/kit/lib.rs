@@ -291,6 +291,12 @@ pub fn random_weights(format: Format, shape: Shape) -> Vec<Stored> {
 
 /// Writes a Llama with the tensors of [`random_weights`] and a byte-level vocabulary.
 pub fn write_model(path: &Path, shape: Shape, tensors: &[Stored], template: Option<&str>) -> ModelSource {
+    write_model_file(path, shape, tensors, template);
+    ModelSource::open(path).unwrap()
+}
+
+/// Writes the file of [`write_model`], which may be one that cannot be opened.
+pub fn write_model_file(path: &Path, shape: Shape, tensors: &[Stored], template: Option<&str>) {
     let Shape { hidden, heads, kv_heads, feed_forward, vocabulary, context } = shape;
     let number = |value: usize| Value::U32(value as u32);
     let mut metadata = vec![
@@ -312,7 +318,6 @@ pub fn write_model(path: &Path, shape: Shape, tensors: &[Stored], template: Opti
     ];
     metadata.extend(template.map(|text| ("tokenizer.chat_template", Value::String(text.into()))));
     gguf_file::write(path, &metadata, tensors);
-    ModelSource::open(path).unwrap()
 }
 
 /// Printable stand-ins of all bytes, "th", and fillers.

@@ -132,7 +132,7 @@ impl Folder {
                 let (start, end) = info.data_offsets;
                 let (bytes, shape) = (data + start..data + end, info.shape.clone());
                 let (file, meaning) = (tensors.files.len(), Meaning::Themselves);
-                let stored = Stored { format, shape, file, bytes, meaning, gathered: None };
+                let stored = Stored { format, shape, file, bytes, meaning, gathered: None, factor: None };
                 tensors.stored.insert(canonical, stored);
             }
             tensors.files.push(Arc::new(file));
@@ -301,7 +301,8 @@ fn locate(
         };
         let shape = unfolded(&canonical, &info.shape).unwrap_or_else(|| info.shape.clone());
         let meaning = meaning(&canonical, &shape, family);
-        let tensor = Stored { format, shape, file: tensors.files.len(), bytes, meaning, gathered: None };
+        let tensor =
+            Stored { format, shape, file: tensors.files.len(), bytes, meaning, gathered: None, factor: None };
         let among = if mtp.is_some() { &mut tensors.mtp } else { &mut tensors.stored };
         if among.insert(canonical, tensor).is_some() {
             return Err(bad("each tensor once".into(), format!("{name} twice"), DOWNLOAD_AGAIN));

@@ -4,7 +4,7 @@
 use crate::format::Format;
 
 /// Values of `general.file_type` for recipes of supported types.
-const FILE_TYPES: [(u64, &str); 33] = [
+const FILE_TYPES: [(u64, &str); 36] = [
     (0, "F32"),
     (1, "F16"),
     (2, "Q4_0"),
@@ -38,6 +38,9 @@ const FILE_TYPES: [(u64, &str); 33] = [
     (36, "TQ1_0"),
     (37, "TQ2_0"),
     (38, "MXFP4"),
+    (39, "NVFP4"),
+    (40, "Q1_0"),
+    (41, "Q2_0"),
 ];
 
 /// Returns the name of the format: the recipe in the metadata, otherwise the one in the file name,
@@ -53,7 +56,7 @@ pub(super) fn name(file_type: Option<u64>, file_format: Option<&str>, commonest:
 /// Returns whether a word names a format, such as "Q4_K_M", "iq2_xxs" or "BF16".
 pub(super) fn is_format(word: &str) -> bool {
     let word = word.to_ascii_uppercase();
-    if matches!(word.as_str(), "F32" | "F16" | "BF16" | "FP16" | "FP32" | "MXFP4" | "MXFP4_MOE") {
+    if matches!(word.as_str(), "F32" | "F16" | "BF16" | "FP16" | "FP32" | "MXFP4" | "MXFP4_MOE" | "NVFP4") {
         return true;
     }
     let Some((stem, variant)) = word.split_once('_') else { return false };
@@ -69,8 +72,8 @@ pub(super) fn is_format(word: &str) -> bool {
 /// that are not a multiple of its block size.
 fn types(recipe: &str) -> &'static [Format] {
     use Format::{
-        Bf16, F16, F32, Iq1M, Iq1S, Iq2S, Iq2Xs, Iq2Xxs, Iq3S, Iq3Xxs, Iq4Nl, Iq4Xs, Mxfp4, Q2K, Q3K, Q4_0,
-        Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0, Tq1_0, Tq2_0,
+        Bf16, F16, F32, Iq1M, Iq1S, Iq2S, Iq2Xs, Iq2Xxs, Iq3S, Iq3Xxs, Iq4Nl, Iq4Xs, Mxfp4, Nvfp4, Q1_0,
+        Q2_0, Q2K, Q3K, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0, Tq1_0, Tq2_0,
     };
     match recipe {
         "F32" | "FP32" => &[F32],
@@ -95,6 +98,9 @@ fn types(recipe: &str) -> &'static [Format] {
         "TQ1_0" => &[Tq1_0, Q4_0],
         "TQ2_0" => &[Tq2_0, Q4_0],
         "MXFP4" | "MXFP4_MOE" => &[Mxfp4],
+        "NVFP4" => &[Nvfp4],
+        "Q1_0" => &[Q1_0],
+        "Q2_0" => &[Q2_0],
         _ if recipe.starts_with("Q2_K") => &[Q2K, Iq4Nl],
         _ if recipe.starts_with("Q3_K") => &[Q3K, Iq4Nl],
         _ if recipe.starts_with("Q4_K") => &[Q4K, Q5_0],

@@ -31,7 +31,7 @@ impl StoredRows {
         let width = self.stored.bytes.len() / self.stored.shape[0];
         let start = self.stored.bytes.start + row * width;
         let own = Stored { bytes: start..start + width, ..self.stored.clone() };
-        Ok(self.stored.format.dequantise(&self.tensors.read(&own)?))
+        self.tensors.dequantise(&own, &self.tensors.read(&own)?)
     }
 }
 

@@ -32,6 +32,27 @@ pub struct Stored {
     pub meaning: Meaning,
     /// Set if the tensor's rows are not contiguous.
     pub gathered: Option<Gathered>,
+    /// Set if every weight is multiplied by a number that is stored elsewhere.
+    pub factor: Option<Factor>,
+}
+
+/// Location of numbers of 32 bits that multiply the weights of a matrix, or of each of several
+/// stacked ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Factor {
+    /// Index of the file.
+    pub file: usize,
+    /// Offset of the first number.
+    pub at: usize,
+    pub count: usize,
+}
+
+impl Factor {
+    /// Returns the factor of matrix `index` of a stack.
+    pub(super) fn of(self, index: usize) -> Self {
+        let index = if self.count > 1 { index } else { 0 };
+        Self { at: self.at + index * size_of::<f32>(), count: 1, ..self }
+    }
 }
 
 /// Mapping from the stored numbers of a vector to weights.
@@ -187,6 +208,37 @@ impl Tensors {
         Ok(gathered.gather(stored.format, rows, columns, &bytes, &exponents))
     }
 
+    /// Reads the number that multiplies a matrix's weights, usually 1.
+    ///
+    /// # Errors
+    /// `Error::BadModel` if it is not finite; errors of reading the file.
+    pub fn factor(&self, stored: &Stored) -> Result<f32> {
+        let Some(factor) = stored.factor else { return Ok(1.0) };
+        let bytes = self.files[factor.file].read(factor.at..factor.at + size_of::<f32>())?;
+        let number = bytes.first_chunk().map_or(f32::NAN, |number| f32::from_le_bytes(*number));
+        if number.is_finite() {
+            return Ok(number);
+        }
+        Err(Error::BadModel {
+            path: self.path.clone(),
+            expected: "a finite scale for each matrix".into(),
+            found: number.to_string(),
+            hint: "Choose another file of this model.",
+        })
+    }
+
+    /// Dequantises whole rows of a matrix, with its factor.
+    ///
+    /// # Errors
+    /// Those of [`Self::factor`].
+    pub fn dequantise(&self, stored: &Stored, bytes: &[u8]) -> Result<Vec<f32>> {
+        let (mut weights, factor) = (stored.format.dequantise(bytes), self.factor(stored)?);
+        if stored.factor.is_some() {
+            weights.iter_mut().for_each(|weight| *weight *= factor);
+        }
+        Ok(weights)
+    }
+
     /// Copies a tensor from its file to `device` in its stored format. Formats that candle lacks
     /// are dequantised: to f32 on a CPU, elsewhere to f16, to save memory.
     ///
@@ -199,8 +251,8 @@ impl Tensors {
         let mut copy = Vec::new();
         let bytes = Cow::Borrowed(aligned(&bytes, &mut copy));
         let Some(dtype) = stored.format.candle() else {
-            let numbers =
-                Tensor::from_vec(stored.format.dequantise(&bytes), stored.shape.as_slice(), &Device::Cpu)?;
+            let numbers = self.dequantise(stored, &bytes)?;
+            let numbers = Tensor::from_vec(numbers, stored.shape.as_slice(), &Device::Cpu)?;
             let dtype = if device.is_cpu() { GgmlDType::F32 } else { GgmlDType::F16 };
             return Ok(QTensor::quantize_onto(&numbers, dtype, device)?);
         };

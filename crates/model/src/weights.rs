@@ -166,6 +166,14 @@ impl Weights {
         Ok(stored)
     }
 
+    /// Reads the number that multiplies a matrix's weights, usually 1.
+    ///
+    /// # Errors
+    /// `Error::BadModel` if it is not finite; `Error::Io`.
+    pub fn factor(&self, stored: &Stored) -> Result<f32> {
+        self.tensors.factor(stored)
+    }
+
     /// Reads the bytes of a tensor as stored in the file.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ pub enum MatrixRole {
 }
 
 impl Weights {
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 29] = [
         Self::Q4KM,
         Self::All(Format::Q8_0),
         Self::All(Format::F16),
@@ -52,6 +52,9 @@ impl Weights {
         Self::All(Format::Tq1_0),
         Self::All(Format::Tq2_0),
         Self::All(Format::Mxfp4),
+        Self::All(Format::Nvfp4),
+        Self::All(Format::Q1_0),
+        Self::All(Format::Q2_0),
     ];
 
     pub fn name(self) -> &'static str {
@@ -127,6 +130,9 @@ fn file_type(format: Format) -> u32 {
         Format::Tq1_0 => 36,
         Format::Tq2_0 => 37,
         Format::Mxfp4 => 38,
+        Format::Nvfp4 => 39,
+        Format::Q1_0 => 40,
+        Format::Q2_0 => 41,
     }
 }
 

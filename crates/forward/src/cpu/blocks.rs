@@ -199,6 +199,59 @@ impl<const BITS: usize> Blocks for Centred<BITS> {
     }
 }
 
+/// Q1_0 and Q2_0: weight = scale * (quant - 1), where the one bit of Q1_0 counts twice.
+pub struct Few<const BITS: usize>;
+
+impl<const BITS: usize> Blocks for Few<BITS> {
+    const FORMAT: Format = if BITS == 1 { Format::Q1_0 } else { Format::Q2_0 };
+    type X = Tile;
+
+    #[inline(always)]
+    unsafe fn add<S: Products, const M: usize>(
+        block: PanelBlock,
+        x: Tile,
+        index: usize,
+        sums: &mut [S::F; M],
+    ) {
+        unsafe {
+            let (scale, groups) = (block.halves::<S>(0), Self::FORMAT.inputs() / BLOCK);
+            for group in 0..groups {
+                let (at, index) = (block.group::<S, Self, M>(group), groups * index + group);
+                let mut dots = [S::splat_int(0); M];
+                for row in 0..M {
+                    dots[row] = S::splat_int(*x.negative.add(index * M + row));
+                }
+                let mut partial = [S::begin(dots[0]); M];
+                for row in 1..M {
+                    partial[row] = S::begin(dots[row]);
+                }
+                for j in 0..8 {
+                    let weights = few::<S, BITS>(at, j);
+                    for row in 0..M {
+                        partial[row] = S::dot(partial[row], weights, x.four::<M>(index, row, j));
+                    }
+                }
+                for row in 0..M {
+                    dots[row] = S::finish(dots[row], partial[row]);
+                }
+                scale_add::<S, M>(dots, x, index, scale, sums);
+            }
+        }
+    }
+}
+
+/// Unpacks vector `j` of a group of one bit, which becomes 0 or 2, or of two bits.
+#[inline(always)]
+unsafe fn few<S: Products, const BITS: usize>(group: *const u8, j: usize) -> S::B {
+    unsafe {
+        if BITS == 2 {
+            return S::shr_mask(S::load_bytes(group.add(64 * (j % 2))), 2 * (j / 2) as u32, 3);
+        }
+        let all = S::load_bytes(group);
+        if j == 0 { S::shl_mask(all, 1, 2) } else { S::shr_mask(all, j as u32 - 1, 2) }
+    }
+}
+
 /// Q4_1 and Q5_1: weight = scale * quant + minimum.
 pub struct Affine<const BITS: usize>;
 

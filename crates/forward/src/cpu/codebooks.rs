@@ -64,7 +64,7 @@ macro_rules! codebooks {
     )+};
 }
 
-codebooks!(Iq4Nl Mxfp4 Iq4Xs Iq3Xxs Iq3S Iq2Xxs Iq2Xs Iq1S Iq1M Q3K);
+codebooks!(Iq4Nl Mxfp4 Nvfp4 Iq4Xs Iq3Xxs Iq3S Iq2Xxs Iq2Xs Iq1S Iq1M Q3K);
 
 /// Looks up the offset values of inputs `4j..4j + 4` of a group.
 #[inline(always)]
@@ -180,6 +180,70 @@ impl<C: Codebook> Blocks for Whole<C> {
             };
             scale_add::<S, M>(dots, x, index, scale, sums);
         }
+    }
+}
+
+/// Blocks of two groups of 32 whose halves have scales of their own, unsigned numbers with four bits
+/// of exponent and three of mantissa: NVFP4.
+pub struct Sixteens<C>(PhantomData<C>);
+
+impl<C: Codebook> Blocks for Sixteens<C> {
+    const FORMAT: Format = C::FORMAT;
+    type X = Tile;
+
+    #[inline(always)]
+    unsafe fn add<S: Products, const M: usize>(
+        block: PanelBlock,
+        x: Tile,
+        index: usize,
+        sums: &mut [S::F; M],
+    ) {
+        // Moves the exponent of a number whose bits lie where those of a 32-bit one do, and halves
+        // it, since the codebook has twice the values. The number may be subnormal.
+        const UNIT: f32 = f32::from_bits((127 + 119) << 23);
+        unsafe {
+            for group in 0..2 {
+                let (at, index) = (block.group::<S, Self, M>(group), 2 * index + group);
+                for half in 0..2 {
+                    let scale = S::shl_int(S::load_u8(block.bytes(2 * group + half)), 20);
+                    let dots = dot_half::<S, C, M>(at, x, index, half);
+                    scale_add::<S, M>(dots, x, index, S::mul(S::as_float(scale), S::splat(UNIT)), sums);
+                }
+            }
+        }
+    }
+}
+
+/// Computes the products over half a group, exactly. Only for codebooks that fit five bits.
+#[inline(always)]
+unsafe fn dot_half<S: Products, C: Codebook, const M: usize>(
+    group: *const u8,
+    x: Tile,
+    block: usize,
+    half: usize,
+) -> [S::I; M] {
+    const { assert!(C::FITS_FIVE_BITS) };
+    unsafe {
+        let mut dots = [S::splat_int(0); M];
+        for row in 0..M {
+            // Minus the sum of this half, 16 bits of both.
+            let negative = *x.halves.add(block * M + row) << (16 * (1 - half)) >> 16;
+            dots[row] = S::splat_int(negative.wrapping_mul(-C::MIN));
+        }
+        let mut partial = [S::begin(dots[0]); M];
+        for row in 1..M {
+            partial[row] = S::begin(dots[row]);
+        }
+        for j in 4 * half..4 * half + 4 {
+            let values = values_of::<S, C>(group, j);
+            for row in 0..M {
+                partial[row] = S::dot(partial[row], values, x.four::<M>(block, row, j));
+            }
+        }
+        for row in 0..M {
+            dots[row] = S::finish(dots[row], partial[row]);
+        }
+        dots
     }
 }
 

@@ -9,9 +9,9 @@ use foretoken_model::{Activation, KvDtype, Scoring};
 
 use super::activations::{Activations, TileRow};
 use super::attention::{AttentionRun, Join, Rotation, attend, join, store_kv};
-use super::blocks::{Affine, Centred, Q2K, Q6K, Q8, Superblock};
+use super::blocks::{Affine, Centred, Few, Q2K, Q6K, Q8, Superblock};
 use super::cache::KvCache;
-use super::codebooks::{self, Grouped, Halved, Whole};
+use super::codebooks::{self, Grouped, Halved, Sixteens, Whole};
 use super::exponentials;
 use super::int8_attention::{self, round_queries};
 use super::isa::Isa;
@@ -250,6 +250,9 @@ macro_rules! compile {
                     Format::Q6K => blocks::<Q6K, M>,
                     // Ternary weights are packed as Q2_K, with equal scales and minimums.
                     Format::Q2K | Format::Tq1_0 | Format::Tq2_0 => blocks::<Q2K, M>,
+                    Format::Q1_0 => blocks::<Few<1>, M>,
+                    Format::Q2_0 => blocks::<Few<2>, M>,
+                    Format::Nvfp4 => blocks::<Sixteens<codebooks::Nvfp4>, M>,
                     Format::Iq4Nl => blocks::<Whole<codebooks::Iq4Nl>, M>,
                     Format::Mxfp4 => blocks::<Whole<codebooks::Mxfp4>, M>,
                     Format::Iq4Xs => blocks::<Grouped<codebooks::Iq4Xs>, M>,

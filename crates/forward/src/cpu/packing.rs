@@ -76,7 +76,8 @@ fn pack(weights: &Weights, name: &str, order: Option<&[Option<usize>]>) -> Resul
         }
         .map_err(Failure::Pack)
     };
-    packed.map_err(|failure| match failure {
+    let factor = weights.factor(stored)?;
+    packed.map(|panels| panels.scaled(factor)).map_err(|failure| match failure {
         Failure::Read(error) => error,
         Failure::Pack(error) => {
             weights.bad(format!("{rows} x {inputs} finite numbers in {name}"), describe(&error))

@@ -57,6 +57,8 @@ pub struct Panels {
     rows: usize,
     inputs: usize,
     panel_bytes: usize,
+    /// Multiplies the sums of every product; 1 in most files.
+    factor: f32,
     data: MmapMut,
 }
 
@@ -132,7 +134,17 @@ impl Panels {
                 })
             })
         })?;
-        Ok(Self { format, rows, inputs, panel_bytes, data })
+        Ok(Self { format, rows, inputs, panel_bytes, factor: 1.0, data })
+    }
+
+    /// Multiplies all weights by `factor`.
+    pub fn scaled(self, factor: f32) -> Self {
+        Self { factor: self.factor * factor, ..self }
+    }
+
+    /// Returns the number by which products with [`Self::panel`] are multiplied.
+    pub fn factor(&self) -> f32 {
+        self.factor
     }
 
     pub fn format(&self) -> Format {
@@ -172,6 +184,9 @@ impl Panels {
         for (block, out) in blocks {
             unpack_block(format, block, lane, &mut block_of_row);
             block_of_row.weights(format, out);
+            if self.factor != 1.0 {
+                out.iter_mut().for_each(|weight| *weight *= self.factor);
+            }
         }
     }
 }
@@ -215,6 +230,7 @@ fn pack_panel(format: Format, rows: &[&[u8]], out: &mut [u8]) -> Option<usize> {
                 $((Format::$common, _) => {
                     pack_blocks::<{ Format::$common.bits() }>(Format::$common, rows, out)
                 })+
+                (_, 1) => pack_blocks::<1>(format, rows, out),
                 (_, 2) => pack_blocks::<2>(format, rows, out),
                 (_, 3) => pack_blocks::<3>(format, rows, out),
                 _ => pack_blocks::<4>(format, rows, out),
@@ -329,6 +345,7 @@ type Plane = Option<(usize, usize)>;
 /// bits have none.
 const fn planes(bits: usize) -> (Plane, Plane, Plane) {
     match bits {
+        1 => (None, None, Some((0, 0))),
         2 => (None, Some((0, 0)), None),
         3 => (None, Some((0, 0)), Some((128, 2))),
         4 => (Some((0, 0)), None, None),

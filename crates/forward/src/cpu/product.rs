@@ -13,7 +13,7 @@ use super::simd::{LANES, Products, Simd, Vector};
 #[derive(Debug, Clone, Copy)]
 pub struct Product {
     pub panel: *const u8,
-    /// Blocks of the panel: of 32 or 256 inputs, or single inputs.
+    /// Blocks of the panel: of 32 to 256 inputs, or single inputs.
     pub blocks: usize,
     /// Address that will be read after the panel, for prefetching. Any address is allowed.
     pub next: *const u8,
@@ -21,6 +21,8 @@ pub struct Product {
     pub out: *mut f32,
     /// Distance from one row of `out` to the next.
     pub stride: usize,
+    /// Multiplies the sums before they are stored or added.
+    pub factor: f32,
     /// Adds to `out` instead of overwriting it.
     pub add: bool,
 }
@@ -184,7 +186,8 @@ pub unsafe fn multiply<S: Simd, B: Blocks, const M: usize>(product: &Product) {
     for (row, sum) in sums.iter().enumerate() {
         // SAFETY: guaranteed by the caller.
         unsafe {
-            let (out, sum) = (product.out.add(row * product.stride), S::load(sum.as_ptr()));
+            let out = product.out.add(row * product.stride);
+            let sum = S::mul(S::load(sum.as_ptr()), S::splat(product.factor));
             S::store(out, if product.add { S::add(S::load(out), sum) } else { sum });
         }
     }

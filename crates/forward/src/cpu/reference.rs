@@ -71,6 +71,7 @@ pub fn product(matrix: &Panels, x: &[f32]) -> Vec<f32> {
             x: rows,
             out: out.as_mut_ptr(),
             stride: LANES,
+            factor: matrix.factor(),
             add: false,
         };
         // SAFETY: the panel has as many blocks as the row, and `out` has room for a panel's rows.

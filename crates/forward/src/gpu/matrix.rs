@@ -52,6 +52,7 @@ impl Matrix {
         if !alike(matrices) {
             return Err(Error::NotOnGpu("experts whose matrices are in several formats"));
         }
+        check_factors(matrices)?;
         let panels: Vec<&[u8]> = matrices.iter().flat_map(|matrix| all(matrix)).collect();
         Self::of(device, matrices[0], &panels, 1)
     }
@@ -69,6 +70,7 @@ impl Matrix {
         if !alike(&both) || both.iter().any(|matrix| !matrix.rows().is_multiple_of(2 * LANES)) {
             return Ok(None);
         }
+        check_factors(&both)?;
         let panels: Vec<&[u8]> =
             gates.iter().zip(ups).flat_map(|(gate, up)| interleaved_panels(gate, up)).collect();
         Self::of(device, gates[0], &panels, GATED_PANELS).map(Some)
@@ -108,6 +110,15 @@ impl Matrix {
     /// Length of an input row, in the kernels' units: 8-bit blocks or numbers.
     pub fn length(&self) -> usize {
         if self.format.quantised() { self.inputs / 32 } else { self.inputs }
+    }
+}
+
+/// # Errors
+/// `Error::NotOnGpu` for matrices whose products are multiplied by a number.
+fn check_factors(matrices: &[&Panels]) -> Result<()> {
+    match matrices.iter().all(|matrix| matrix.factor() == 1.0) {
+        true => Ok(()),
+        false => Err(Error::NotOnGpu("NVFP4 matrices with a scale of their own")),
     }
 }
 

@@ -115,6 +115,8 @@ fn attention(source: &str, queries: usize) -> String {
 fn fill(source: &str, rows: usize, format: Format) -> String {
     let (centre, scaled) = match format {
         Format::Q8_0 => (128, 0),
+        Format::Q1_0 | Format::Q2_0 => (1, 0),
+        Format::Nvfp4 => (0, 7),
         Format::Q4_0 => (8, 0),
         Format::Q5_0 => (16, 0),
         Format::Q4_1 | Format::Q5_1 => (0, 1),

@@ -64,6 +64,27 @@ impl Block {
                 self.parts[0] = bytes[0].wrapping_add(1);
                 self.take_thirty_two(format, &bytes[1..]);
             }
+            Format::Nvfp4 => {
+                // The scale that is not a number counts as zero, and the sign is ignored, as in ggml.
+                let scale = |byte: u8| if byte == 127 { 0 } else { byte & 127 };
+                self.parts.iter_mut().zip(&bytes[..4]).for_each(|(part, &byte)| *part = scale(byte));
+                for (bytes, quants) in bytes[4..].chunks_exact(8).zip(self.quants.chunks_exact_mut(16)) {
+                    let (low, high) = quants.split_at_mut(8);
+                    for (byte, (low, high)) in bytes.iter().zip(low.iter_mut().zip(high)) {
+                        (*low, *high) = (byte & 15, byte >> 4);
+                    }
+                }
+            }
+            Format::Q1_0 => {
+                for (byte, quants) in bytes[2..].iter().zip(self.quants.as_chunks_mut().0) {
+                    *quants = spread_bits(*byte).to_le_bytes();
+                }
+            }
+            Format::Q2_0 => {
+                for (byte, quants) in bytes[2..].iter().zip(self.quants.as_chunks_mut::<4>().0) {
+                    *quants = [0, 2, 4, 6].map(|shift| byte >> shift & 3);
+                }
+            }
             Format::Q4K | Format::Q5K => {
                 self.parts[..12].copy_from_slice(&bytes[4..16]);
                 self.take_two_groups_at_a_time(format, &bytes[16..]);
@@ -218,6 +239,10 @@ impl Block {
         let signed = |index: usize| f32::from(self.parts[index] as i8);
         match format {
             Format::Q8_0 => (half(0), -128.0 * half(0)),
+            // 0 and 1 are minus one and one.
+            Format::Q1_0 => (2.0 * half(0), -half(0)),
+            Format::Q2_0 => (half(0), -half(0)),
+            Format::Nvfp4 => (0.5 * e4m3(self.parts[part]), 0.0),
             Format::Q4_0 => (half(0), -8.0 * half(0)),
             Format::Q5_0 => (half(0), -16.0 * half(0)),
             Format::Q4_1 | Format::Q5_1 => (half(0), half(1)),
@@ -252,6 +277,22 @@ impl Block {
         let (high, low) = (parts[group + 4], (parts[group - 4], parts[group]));
         (high & 15 | low.0 >> 6 << 4, high >> 4 | low.1 >> 6 << 4)
     }
+}
+
+/// Value of an unsigned floating-point number with four bits of exponent and three of mantissa.
+fn e4m3(byte: u8) -> f32 {
+    let (exponent, mantissa) = (u32::from(byte >> 3 & 15), f32::from(byte & 7));
+    if exponent == 0 {
+        return mantissa / 512.0;
+    }
+    // 2^(exponent - 7) * (1 + mantissa / 8)
+    f32::from_bits((exponent + 120) << 23) * (1.0 + mantissa / 8.0)
+}
+
+/// Returns the number of [`e4m3`] that is nearest to `value`, at most 448.
+pub(super) fn to_e4m3(value: f32) -> u8 {
+    let distance = |byte: &u8| (e4m3(*byte) - value).abs();
+    (0..127).min_by(|a, b| distance(a).total_cmp(&distance(b))).unwrap_or(0)
 }
 
 /// Spreads the bits of a byte, the lowest first, over the lowest bits of eight bytes.

@@ -22,7 +22,7 @@ impl Format {
     pub const fn codebook(self) -> Option<[i8; 16]> {
         Some(match self {
             Self::Iq4Nl | Self::Iq4Xs => NONLINEAR,
-            Self::Mxfp4 => E2M1,
+            Self::Mxfp4 | Self::Nvfp4 => E2M1,
             Self::Iq3Xxs => IQ3_XXS,
             Self::Iq3S => IQ3_S,
             Self::Iq2Xxs | Self::Iq2Xs | Self::Iq2S => IQ2,

@@ -3,6 +3,7 @@
 use half::f16;
 use rand::Rng;
 
+use super::block::to_e4m3;
 use super::{Block, Format};
 
 /// Random blocks of `count` weights whose root mean square is about `deviation`. Only for quantised
@@ -27,13 +28,17 @@ pub fn random_blocks(format: Format, deviation: f32, count: usize, random: &mut 
     bytes
 }
 
-/// Sets a block's scale, and its minimum where it has one; a power-of-two scale is rounded.
+/// Sets a block's scale, and its minimum where it has one. Scales that are not stored in half
+/// precision are rounded.
 pub fn set_halves(format: Format, block: &mut [u8], halves: [f16; 2]) {
     for (&at, half) in format.halves_at().iter().zip(halves) {
         block[at..at + 2].copy_from_slice(&half.to_le_bytes());
     }
     if format == Format::Mxfp4 {
         block[0] = (libm::log2f(halves[0].to_f32().abs()).round() + 128.0) as u8;
+    }
+    if format == Format::Nvfp4 {
+        block[..4].fill(to_e4m3(halves[0].to_f32().abs()));
     }
     if format == Format::Iq1M {
         let half = halves[0].to_bits();

@@ -55,7 +55,7 @@ fn weights_have_the_bits_that_ggml_reads() {
         assert_eq!(bytes(&format!("{name} sum")).unwrap(), sum.to_le_bytes(), "{name}");
         compared += 1;
     }
-    assert_eq!(compared, 14);
+    assert_eq!(compared, 17);
 }
 
 #[test]

@@ -30,17 +30,20 @@ pub enum Format {
     Tq1_0,
     Tq2_0,
     Mxfp4,
+    Nvfp4,
+    Q1_0,
+    Q2_0,
 }
 
 use Format::{
-    Bf16, F16, F32, Iq1M, Iq1S, Iq2S, Iq2Xs, Iq2Xxs, Iq3S, Iq3Xxs, Iq4Nl, Iq4Xs, Mxfp4, Q2K, Q3K, Q4_0, Q4_1,
-    Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0, Tq1_0, Tq2_0,
+    Bf16, F16, F32, Iq1M, Iq1S, Iq2S, Iq2Xs, Iq2Xxs, Iq3S, Iq3Xxs, Iq4Nl, Iq4Xs, Mxfp4, Nvfp4, Q1_0, Q2_0,
+    Q2K, Q3K, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0, Tq1_0, Tq2_0,
 };
 
 impl Format {
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 28] = [
         F32, F16, Bf16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2K, Q3K, Q4K, Q5K, Q6K, Iq1S, Iq1M, Iq2Xxs, Iq2Xs,
-        Iq2S, Iq3Xxs, Iq3S, Iq4Nl, Iq4Xs, Tq1_0, Tq2_0, Mxfp4,
+        Iq2S, Iq3Xxs, Iq3S, Iq4Nl, Iq4Xs, Tq1_0, Tq2_0, Mxfp4, Nvfp4, Q1_0, Q2_0,
     ];
 
     /// Name of the format and its type number in GGUF files.
@@ -71,6 +74,9 @@ impl Format {
             Tq1_0 => ("TQ1_0", 34),
             Tq2_0 => ("TQ2_0", 35),
             Mxfp4 => ("MXFP4", 39),
+            Nvfp4 => ("NVFP4", 40),
+            Q1_0 => ("Q1_0", 41),
+            Q2_0 => ("Q2_0", 42),
         }
     }
 
@@ -100,9 +106,8 @@ impl Format {
             Q4K => GgmlDType::Q4K,
             Q5K => GgmlDType::Q5K,
             Q6K => GgmlDType::Q6K,
-            Iq1S | Iq1M | Iq2Xxs | Iq2Xs | Iq2S | Iq3Xxs | Iq3S | Iq4Nl | Iq4Xs | Tq1_0 | Tq2_0 | Mxfp4 => {
-                return None;
-            }
+            Iq1S | Iq1M | Iq2Xxs | Iq2Xs | Iq2S | Iq3Xxs | Iq3S | Iq4Nl | Iq4Xs | Tq1_0 | Tq2_0 | Mxfp4
+            | Nvfp4 | Q1_0 | Q2_0 => return None,
         })
     }
 
@@ -112,6 +117,8 @@ impl Format {
         match self {
             F32 | F16 | Bf16 => 1,
             Q4_0 | Q4_1 | Q5_0 | Q5_1 | Q8_0 | Iq4Nl | Mxfp4 => 32,
+            Nvfp4 | Q2_0 => 64,
+            Q1_0 => 128,
             _ => 256,
         }
     }
@@ -128,9 +135,10 @@ impl Format {
     #[inline]
     pub const fn bits(self) -> usize {
         match self {
-            Q2K | Tq1_0 | Tq2_0 => 2,
+            Q1_0 => 1,
+            Q2_0 | Q2K | Tq1_0 | Tq2_0 => 2,
             Q3K | Iq1S | Iq1M | Iq2Xxs | Iq2Xs | Iq2S => 3,
-            Q4_0 | Q4_1 | Q4K | Iq3Xxs | Iq3S | Iq4Nl | Iq4Xs | Mxfp4 => 4,
+            Q4_0 | Q4_1 | Q4K | Iq3Xxs | Iq3S | Iq4Nl | Iq4Xs | Mxfp4 | Nvfp4 => 4,
             Q5_0 | Q5_1 | Q5K => 5,
             Q6K => 6,
             Q8_0 => 8,
@@ -143,7 +151,7 @@ impl Format {
     #[inline]
     pub const fn halves(self) -> usize {
         match self {
-            F32 | F16 | Bf16 | Mxfp4 => 0,
+            F32 | F16 | Bf16 | Mxfp4 | Nvfp4 => 0,
             Q4_1 | Q5_1 | Q4K | Q5K | Q2K | Tq1_0 | Tq2_0 => 2,
             _ => 1,
         }
@@ -154,7 +162,7 @@ impl Format {
     #[inline]
     pub const fn halves_at(self) -> &'static [usize] {
         match self {
-            F32 | F16 | Bf16 | Mxfp4 | Iq1M => &[],
+            F32 | F16 | Bf16 | Mxfp4 | Nvfp4 | Iq1M => &[],
             Q4_1 | Q5_1 | Q4K | Q5K => &[0, 2],
             Q2K => &[80, 82],
             Q3K => &[108],
@@ -170,6 +178,7 @@ impl Format {
     pub const fn parts(self) -> usize {
         match self {
             Mxfp4 => 1,
+            Nvfp4 => 4,
             Iq1S | Iq2Xxs | Iq3Xxs | Iq3S | Iq4Xs => 8,
             Q4K | Q5K => 12,
             Q2K | Q3K | Q6K | Iq1M | Iq2Xs | Iq2S | Tq1_0 | Tq2_0 => 16,

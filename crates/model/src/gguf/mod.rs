@@ -3,6 +3,7 @@
 
 mod header;
 mod reader;
+mod scales;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -46,10 +47,12 @@ const CHOOSE_ANOTHER: &str = "Choose another file of this model.";
 pub(super) fn open(path: &Path) -> Result<(Header, Tensors)> {
     let mut tensors = Tensors::none(path);
     let header = open_file(path, &mut tensors)?;
-    match header.integer("split.count")? {
-        None | Some(0 | 1) => Ok((header, tensors)),
-        Some(count) => open_parts(&header, count),
-    }
+    let (header, mut tensors) = match header.integer("split.count")? {
+        None | Some(0 | 1) => (header, tensors),
+        Some(count) => open_parts(&header, count)?,
+    };
+    scales::attach(&mut tensors);
+    Ok((header, tensors))
 }
 
 /// Adds the tensors of one file.
@@ -87,7 +90,7 @@ fn open_file(path: &Path, tensors: &mut Tensors) -> Result<Header> {
         };
         places.push(bytes.clone());
         let (file, meaning) = (tensors.files.len(), Meaning::Themselves);
-        let stored = Stored { format, shape, file, bytes, meaning, gathered: None };
+        let stored = Stored { format, shape, file, bytes, meaning, gathered: None, factor: None };
         if tensors.stored.contains_key(&name) {
             return Err(bad(path, "each tensor once", format!("{name} twice"), DOWNLOAD_AGAIN));
         }

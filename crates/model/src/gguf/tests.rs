@@ -110,7 +110,7 @@ fn with_type(number: u32) -> Vec<u8> {
 
 #[test]
 fn a_type_that_cannot_be_read_is_named_with_its_tensor() {
-    for (number, name) in [(15, "Q8_K"), (40, "NVFP4"), (24, "I8"), (99, "unknown type 99")] {
+    for (number, name) in [(15, "Q8_K"), (36, "IQ4_NL_4_4"), (24, "I8"), (99, "unknown type 99")] {
         let message = message_of_bytes(&with_type(number));
         assert!(message.contains("expected output_norm.weight of a supported type"), "{message}");
         assert!(message.contains(&format!("found {name}. Choose another file of this model.")), "{message}");

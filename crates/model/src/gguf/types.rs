@@ -19,7 +19,9 @@ const OTHERS: &[(u32, &str)] = &[
     (36, "IQ4_NL_4_4"),
     (37, "IQ4_NL_4_8"),
     (38, "IQ4_NL_8_8"),
-    (40, "NVFP4"),
+    // PrismML's own.
+    (142, "PQ2_0"),
+    (143, "PTQ1_0"),
 ];
 
 /// Integer types of token lists.

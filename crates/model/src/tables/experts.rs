@@ -222,7 +222,8 @@ fn split_stack(
                 }
             };
             let gathered = lie.map(|lie| Gathered { first: index, run: 1, step: parts.len(), lie });
-            let stored = Stored { shape: shape.clone(), bytes, gathered, ..found.clone() };
+            let factor = found.factor.map(|factor| factor.of(expert));
+            let stored = Stored { shape: shape.clone(), bytes, gathered, factor, ..found.clone() };
             tensors.stored.insert(name(layer, part, expert, own), stored);
         }
     }
@@ -263,6 +264,7 @@ fn split_blocks(
                 bytes: of(&blocks, expert),
                 meaning: Meaning::Themselves,
                 gathered: Some(Gathered { first, run: 1, step: parts.len(), lie }),
+                factor: None,
             };
             tensors.stored.insert(name(layer, part, expert, "weight"), stored);
         }

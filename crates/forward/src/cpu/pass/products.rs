@@ -141,6 +141,7 @@ impl PassContext<'_> {
             x: inputs.tile(format, rows.start, rows.len()),
             out,
             stride,
+            factor: weights.factor(),
             add,
         };
         // SAFETY: the caller guarantees `out`; panel and tile have as many blocks and rows as the

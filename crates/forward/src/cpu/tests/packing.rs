@@ -168,6 +168,9 @@ const HASHES: [u64; Format::ALL.len()] = [
     0xdef1_c87c_981b_6446, // TQ1_0
     0x626d_85f1_1724_5fe1, // TQ2_0
     0x546d_2880_05f5_7caf, // MXFP4
+    0xf906_60d8_e927_b5d4, // NVFP4
+    0x64a5_9844_af2e_22e1, // Q1_0
+    0xd952_7635_220e_c9a3, // Q2_0
 ];
 
 #[test]

@@ -76,6 +76,7 @@ impl Job {
                     x,
                     out: out[first * self.stride() + panel * LANES..].as_mut_ptr(),
                     stride: self.stride(),
+                    factor: panels.factor(),
                     add: onto.is_some(),
                 };
                 // SAFETY: the set is available; tile and result have `rows` rows.

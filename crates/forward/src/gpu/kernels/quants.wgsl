@@ -21,6 +21,7 @@ const IN_HALVES = 3u;
 const IN_GROUPS = 4u;
 const BY_POWER = 5u;
 const WITH_NIBBLES = 6u;
+const BY_SIXTEENS = 7u;
 
 // A row's scales for a block of the file.
 struct Head {
@@ -55,6 +56,9 @@ fn head_of(block: u32, lane: u32) -> Head {
         head.halves.x = 0.25 * bitcast<f32>(byte_of(block, 0u, lane) << 23u);
         return head;
     }
+    if SCALED == BY_SIXTEENS {
+        return head;
+    }
     head.halves.x = half_of(block, lane) * FACTOR;
     if SCALED == WITH_MINIMUM || SCALED == WITH_PARTS || SCALED == WITH_NIBBLES {
         head.halves.y = half_of(block + 8u, lane);
@@ -66,8 +70,18 @@ fn head_of(block: u32, lane: u32) -> Head {
     return head;
 }
 
-// The factor of a group's products, and of the row's sum.
+// Half of an unsigned number with four bits of exponent and three of mantissa.
+fn half_of_e4m3(byte: u32) -> f32 {
+    return select(bitcast<f32>((byte << 20u) + 0x3b800000u), f32(byte) * 0.0009765625, byte < 8u);
+}
+
+// The factor of a group's products, and of the row's sum. With a scale for each 16 inputs, the
+// factors of both halves.
 fn factor_of(head: Head, block: u32, group: u32, lane: u32) -> vec2<f32> {
+    if SCALED == BY_SIXTEENS {
+        let first = half_of_e4m3(byte_of(block, 2u * group, lane));
+        return vec2(first, half_of_e4m3(byte_of(block, 2u * group + 1u, lane)));
+    }
     if SCALED == IN_GROUPS {
         let part = i32(byte_of(block + 8u, group, lane) << 24u) >> 24u;
         return vec2(head.halves.x * f32(part), 0.0);
@@ -102,6 +116,10 @@ fn quants_of(group: u32, lane: u32) -> Quants {
     var found = Quants();
     if BITS == 8u {
         found = Quants(four_words(at), four_words(at + 64u));
+    } else if BITS == 1u {
+        let one = vec4(weights[at]);
+        found.lower = ((one >> vec4(0u, 1u, 2u, 3u)) & vec4(0x01010101u)) << vec4(1u);
+        found.upper = ((one >> vec4(4u, 5u, 6u, 7u)) & vec4(0x01010101u)) << vec4(1u);
     } else if BITS < 4u {
         let two = vec2(weights[at], weights[at + 16u]).xyxy;
         found.lower = (two >> vec4(0u, 0u, 2u, 2u)) & vec4(0x03030303u);

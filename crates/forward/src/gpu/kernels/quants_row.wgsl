@@ -10,6 +10,10 @@ fn unpack(panel: u32, index: u32, lane: u32, to: u32) {
         let part = select(parts.y, parts.x, j < 4u);
         var factor = by.x * f32(part);
         var offset = by.y;
+        if SCALED == BY_SIXTEENS {
+            factor = select(by.y, by.x, j < 4u);
+            offset = 0.0;
+        }
         if SCALED == WITH_NIBBLES {
             factor = by.x * f32(part & 15);
             offset = by.y * f32(-((part >> 4u) & 15));

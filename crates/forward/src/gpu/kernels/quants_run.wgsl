@@ -22,6 +22,9 @@ fn add_block(sum: f32, w: Quants, by: vec2<f32>, parts: vec2<i32>, x: array<vec4
         let found = fused(f32(scaled.x + scaled.y) * scale.x, by.x, sum);
         return fused(f32(-(minimums.x + minimums.y)) * scale.x, by.y, found);
     }
+    if SCALED == BY_SIXTEENS {
+        return fused(f32(dots.y) * scale.x, by.y, fused(f32(dots.x) * scale.x, by.x, sum));
+    }
     let scaled = parts * dots;
     let found = fused(f32(scaled.x + scaled.y) * scale.x, by.x, sum);
     if SCALED == WITH_MINIMUM || SCALED == WITH_PARTS {
