@@ -10,7 +10,8 @@
 //! - `notices`: notifications of the system; `preview`: sealed HTML from a reply;
 //!   `printing`: the dialog for printing
 //! - `reloading`: loads the page again when its process ends; `rendering`: whether WebKit
-//!   composites the page; `theme`: light or dark window decorations; `log`: log files
+//!   composites the page; `spelling`: checks typed text on Linux
+//! - `theme`: light or dark window decorations; `log`: log files
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -33,6 +34,8 @@ mod printing;
 mod reloading;
 #[cfg(target_os = "linux")]
 mod rendering;
+#[cfg(target_os = "linux")]
+mod spelling;
 mod start;
 mod theme;
 mod window;

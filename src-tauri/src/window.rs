@@ -41,6 +41,7 @@ pub fn open(handle: &AppHandle) -> tauri::Result<WebviewWindow> {
         let words = handle.state::<crate::attach_words::AttachWords>().inner().clone();
         crate::file_dialog::install(&window, words);
         crate::reloading::install(&window);
+        crate::spelling::install(&window);
     }
     Ok(window)
 }
