@@ -3,7 +3,6 @@ import type { CatalogueFamily } from "../../bindings/CatalogueFamily";
 import type { CatalogueModel } from "../../bindings/CatalogueModel";
 import type { Download } from "../../bindings/Download";
 import type { Recommendation } from "../../bindings/Recommendation";
-import { modelsOf } from "../../state/pairFetch";
 
 const TICK_MS = 100;
 const BYTES_PER_SECOND = 180e6;
@@ -83,7 +82,7 @@ export function offered(
 ): CatalogueModel | undefined {
   const models = [
     ...families.flatMap(({ targets, drafts }) => [...targets, ...drafts]),
-    ...pairs.flatMap(modelsOf),
+    ...pairs.flatMap(({ target, draft }) => (draft === null ? [target] : [target, draft])),
   ];
   return models.find((model) => model.id === id);
 }
