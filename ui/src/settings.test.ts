@@ -243,6 +243,7 @@ const OTHERS: Partial<Record<SettingId, Partial<Settings>>> = {
   theme: { appearance: { ...defaults.appearance, theme: "dark" } },
   language: { appearance: { ...defaults.appearance, language: "en" } },
   text_size: { appearance: { ...defaults.appearance, text_size: 120 } },
+  wide_chat: { appearance: { ...defaults.appearance, wide_chat: true } },
   motion: { appearance: { ...defaults.appearance, reduced_motion: true } },
   send_key: { appearance: { ...defaults.appearance, send_key: "command_enter" } },
   server_enabled: { server: { ...defaults.server, enabled: true } },

@@ -83,6 +83,7 @@ impl Default for Appearance {
             language: Language::System,
             reduced_motion: false,
             text_size: 100,
+            wide_chat: false,
             send_key: SendKey::Enter,
             sidebar_open: true,
             inspector_open: true,
@@ -432,6 +433,7 @@ mod tests {
                 "language": "de",
                 "reduced_motion": true,
                 "text_size": 120,
+                "wide_chat": true,
                 "send_key": "command_enter",
                 "sidebar_open": false,
                 "inspector_open": false

@@ -53,6 +53,7 @@ test("the defaults in words match the defaults", () => {
     verification: speculation.verification === "block" ? "whole draft" : "token by token",
     theme: appearance.theme,
     text_size: `${appearance.text_size}%`,
+    wide_chat: appearance.wide_chat ? "wide" : "normal",
     learn_from_earlier: defaults.learn_from_earlier ? "on" : "off",
     notifications: defaults.notifications ? "on" : "off",
     write_titles: defaults.write_titles ? "on" : "off",

@@ -52,6 +52,7 @@ const sections = {
   theme: "appearance",
   language: "appearance",
   text_size: "appearance",
+  wide_chat: "appearance",
   motion: "appearance",
   reply_view: "appearance",
   send_key: "appearance",

@@ -154,6 +154,8 @@ pub struct Appearance {
     pub reduced_motion: bool,
     /// Text size in percent of the normal one: [`TEXT_SIZE`].
     pub text_size: u32,
+    /// Lets conversations take more of a wide window.
+    pub wide_chat: bool,
     /// Key that sends a message.
     pub send_key: SendKey,
     pub sidebar_open: bool,
