@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import type { Excerpt } from "../bindings/Excerpt";
-import { citedIn, excerptFile, placeWords, searchedFiles } from "./excerpts";
+import { excerptFile, placeWords, searchedFiles, sourcesOf } from "./excerpts";
 
-function excerpt(page: number | null, heading: string | null): Excerpt {
-  return { name: "a.pdf", page, heading, text: "a fox" };
+function excerpt(page: number | null, heading: string | null, text = "a fox"): Excerpt {
+  return { name: "a.pdf", page, heading, text };
 }
 
 test("a place is a page and a heading, as far as they are known", () => {
@@ -14,8 +14,34 @@ test("a place is a page and a heading, as far as they are known", () => {
 
 test("only excerpts that exist are cited, each once", () => {
   const three = [1, 2, 3].map((page) => excerpt(page, null));
-  expect(citedIn("Foxes [3] run [1][3]; see [4], [0], [01x], 2.", three)).toEqual([1, 3]);
-  expect(citedIn("[1]", [])).toEqual([]);
+  expect(sourcesOf("Foxes [3] run [1][3]; see [4], [0], [01x], 2.", three)).toEqual([1, 3]);
+  expect(sourcesOf("[1]", [])).toEqual([]);
+});
+
+test("eight words of an excerpt are a quotation, whatever stands between them", () => {
+  const excerpts = [
+    excerpt(1, null, "On Monday the river rose\nby three feet, and the mill stood still."),
+    excerpt(2, null, "The keeper of the lighthouse is called Ines, and she is never late."),
+  ];
+  const quoted = (text: string) => sourcesOf(text, excerpts);
+  expect(quoted("It says: **the river** rose by three feet and the.")).toEqual([1]);
+  expect(quoted("It says that the river rose by three feet and a half.")).toEqual([]);
+  expect(quoted("The river rose by three feet; the mill stood still.")).toEqual([]);
+  expect(quoted("KEEPER OF THE LIGHTHOUSE IS CALLED INES AND [1]")).toEqual([1, 2]);
+  expect(quoted("the river rose by three feet and the mill stood")).toEqual([1]);
+  expect(quoted("")).toEqual([]);
+});
+
+test("sixteen letters of a script without spaces are a quotation", () => {
+  const excerpts = [
+    excerpt(1, null, "周一河水上涨了三尺，磨坊停了下来，人们很担心。"),
+    excerpt(2, null, "Rust的狐狸跳过了那只非常懒惰的狗然后睡觉"),
+  ];
+  const quoted = (text: string) => sourcesOf(text, excerpts);
+  expect(quoted("据说河水上涨了三尺磨坊停了下来人们很。")).toEqual([1]);
+  expect(quoted("据说河水上涨了三尺磨坊停了下来人们。")).toEqual([]);
+  expect(quoted("的狐狸跳过了那只非常懒惰的狗然")).toEqual([]);
+  expect(quoted("“的狐狸跳过了那只非常懒惰的狗然后”")).toEqual([2]);
 });
 
 test("files are searched that do not fit with those before them", () => {

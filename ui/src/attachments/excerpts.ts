@@ -34,10 +34,37 @@ export function excerptFile({ name, text }: Excerpt): Attached {
   return { name, kind: "text", text };
 }
 
-/** Numbers, from 1, of the excerpts that a text cites as "[2]", in the order of their numbers. */
-export function citedIn(text: string, excerpts: readonly Excerpt[]): number[] {
-  const cited = new Set(
-    Array.from(text.matchAll(/\[(\d{1,2})\]/g), ([, number]) => Number(number)),
-  );
-  return excerpts.map((_, index) => index + 1).filter((number) => cited.has(number));
+/** Half words of a quotation: eight words, or sixteen letters of a script without spaces. */
+const QUOTED = 16;
+
+/** A letter of a script without spaces, or a word of another one. */
+const SPACELESS =
+  "[\\p{sc=Han}\\p{sc=Hiragana}\\p{sc=Katakana}\\p{sc=Thai}\\p{sc=Lao}\\p{sc=Khmer}\\p{sc=Myanmar}]";
+const LETTER = new RegExp(`^${SPACELESS}`, "u");
+const WORD = new RegExp(`${SPACELESS}|(?:(?!${SPACELESS})[\\p{L}\\p{M}\\p{N}])+`, "gu");
+
+/** Every run of words that is just long enough for a quotation, without case and punctuation. */
+function* runsOf(text: string): Generator<string> {
+  const words = text.toLowerCase().match(WORD) ?? [];
+  const sizes = words.map((word) => (LETTER.test(word) ? 1 : 2));
+  let [end, size] = [0, 0];
+  for (let start = 0; start < words.length; start++) {
+    while (size < QUOTED && end < words.length) size += sizes[end++] ?? 0;
+    if (size < QUOTED) return;
+    yield words.slice(start, end).join(" ");
+    size -= sizes[start] ?? 0;
+  }
+}
+
+/** Numbers, from 1, of the excerpts that a text cites as "[2]" or quotes, ascending. */
+export function sourcesOf(text: string, excerpts: readonly Excerpt[]): number[] {
+  if (excerpts.length === 0) return [];
+  const used = new Set(Array.from(text.matchAll(/\[(\d{1,2})\]/g), ([, number]) => Number(number)));
+  const quotable = excerpts.map((excerpt) => new Set(runsOf(excerpt.text)));
+  for (const run of runsOf(text)) {
+    quotable.forEach((runs, index) => {
+      if (runs.has(run)) used.add(index + 1);
+    });
+  }
+  return excerpts.map((_, index) => index + 1).filter((number) => used.has(number));
 }

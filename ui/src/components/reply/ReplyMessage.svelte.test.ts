@@ -321,15 +321,16 @@ test("a stored call shows its result as it is, and an error as one", () => {
   expect(find("call-tokens")?.textContent.trim()).toBe("24 tokens: 9 forced, 4 drafted");
 });
 
-test("a reply lists the excerpts that it cites as sources, which open", async () => {
+test("a reply lists the excerpts that it cites or quotes as sources, which open", async () => {
   const excerpts = [1, 2, 3].map((page) => ({
     name: "a.pdf",
     page,
     heading: page === 3 ? "Foxes" : null,
-    text: `words of page ${page}`,
+    text: `page ${page} has all of these words about foxes`,
   }));
   const question = { ...REPLY, id: 1, role: "user" as const, text: "Why?", excerpts };
-  const reply = { ...REPLY, id: 2, parent: 1, text: "A fox [3], no hen [1]; see [7]." };
+  const text = "A fox [3]; see [7]. “Page 1 has all of these words about foxes.”";
+  const reply = { ...REPLY, id: 2, parent: 1, text };
   app.conversations.messages = [question, reply];
   app.view.showAllAs("text");
   show(reply);
@@ -340,7 +341,7 @@ test("a reply lists the excerpts that it cites as sources, which open", async ()
   const words = chips.map(({ textContent }) => textContent.replace(/\s+/g, " ").trim());
   expect(words).toEqual(["[1] a.pdf page 1", "[3] a.pdf page 3, Foxes"]);
   chips[1]?.click();
-  await vi.waitFor(() => expect(sources?.textContent).toContain("words of page 3"));
+  await vi.waitFor(() => expect(sources?.textContent).toContain("page 3 has all"));
 });
 
 test("a reply without citations has no sources", () => {
