@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 pub use attachments::{
-    ATTACHMENT_BYTES, ATTACHMENTS, Attached, Attachment, AttachmentKind, ContextUse, DOCUMENT_BYTES, Excerpt,
+    ATTACHMENT_BYTES, ATTACHMENTS, Attached, Attachment, AttachmentKind, ContextUse, DOCUMENT_BYTES,
     FILE_BYTES, PICTURE_BYTES, Sent, TokenCount,
 };
 pub use conversations::{

@@ -6,12 +6,15 @@
 //! - [`text_of`]: the work, in the process that calls it
 //! - [`block`]: a file's text in a prompt
 //! - [`Index`]: passages of documents that match a question
+//! - [`FileBudget`]: which files a prompt has as a whole; [`excerpts`]: the passages of the others
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod archive;
 mod block;
 mod book;
+mod budget;
+mod excerpt;
 mod index;
 mod kind;
 mod page;
@@ -30,6 +33,8 @@ mod xml;
 mod tests;
 
 pub use block::block;
+pub use budget::{FileBudget, Part};
+pub use excerpt::{ADDED, Excerpt, PASSAGES, excerpts, quoted};
 pub use index::{DocumentKey, Found, Index, IndexError};
 pub use reader::{DocumentReader, TASK};
 pub use text::MAX_TEXT;

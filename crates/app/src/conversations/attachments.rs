@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use foretoken_documents::{DocumentText, block};
+use foretoken_documents::{DocumentText, Excerpt, block, quoted};
 use foretoken_engine::session::estimated_tokens;
 use foretoken_engine::trace::Summary;
 use foretoken_model::{Picture, Special, Tokenizer};
 use foretoken_store as store;
 
-use super::excerpts::quoted;
 use super::history::{ReadMessage, is_seen};
 use super::pictures::DETAIL;
 use super::whole_files::WholeFiles;
@@ -16,8 +15,8 @@ use crate::app::App;
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::ipc::{
-    ATTACHMENT_BYTES, ATTACHMENTS, Attached, AttachmentKind, CommandError, ContextUse, ErrorCode, Excerpt,
-    Sent, TokenCount,
+    ATTACHMENT_BYTES, ATTACHMENTS, Attached, AttachmentKind, CommandError, ContextUse, ErrorCode, Sent,
+    TokenCount,
 };
 
 /// A question with all its attachments loaded.
@@ -119,7 +118,7 @@ impl App {
             },
             |tokens| TokenCount { tokens, exact: true },
         );
-        Ok(ContextUse { used, system_prompt, attachments, whole_files: whole.left() })
+        Ok(ContextUse { used, system_prompt, attachments, whole_files: whole.budget().left() })
     }
 
     /// Counts the tokens of all texts: estimated without a tokenizer, if they cannot fit anyway,

@@ -1,6 +1,7 @@
 //! Foretoken's own format: complete, and completely imported again. docs/conversations.md documents
 //! the fields.
 
+use foretoken_documents::Excerpt;
 use foretoken_engine::trace::{Finish, Round, Summary};
 use foretoken_store::{self as store, CallState, CallTokens, NewCall, Node, Tree};
 use serde::de::Error;
@@ -13,7 +14,7 @@ use super::problem::bad;
 use super::reply_tree::{clamped, visible};
 use crate::conversations::attachments::shown_name;
 use crate::error::Result;
-use crate::ipc::{ATTACHMENT_BYTES, ATTACHMENTS, Attached, Excerpt, Role};
+use crate::ipc::{ATTACHMENT_BYTES, ATTACHMENTS, Attached, Role};
 
 pub const FORMAT: &str = "foretoken-conversation";
 

@@ -51,19 +51,6 @@ pub struct Attached {
     pub text: String,
 }
 
-/// A part of an attached document that matches a question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[ts(export)]
-pub struct Excerpt {
-    /// Name of the document.
-    pub name: String,
-    /// Page of its first letter, from 1, in a document with pages.
-    pub page: Option<u32>,
-    /// Last heading before it.
-    pub heading: Option<String>,
-    pub text: String,
-}
-
 /// A message that a person sends.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]

@@ -1,10 +1,11 @@
 //! Conversations, their messages, and events of a reply.
 
+use foretoken_documents::Excerpt;
 use foretoken_engine::trace::{Finish, Round, Speedup, Summary};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Attachment, Call, Excerpt};
+use super::{Attachment, Call};
 use crate::conversations::round::SharedRound;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]

@@ -16,7 +16,8 @@ pub struct ReplyArgs {
     #[command(flatten)]
     pub prompt: PromptArgs,
     /// File before the prompt: text, .docx, .pptx, .xlsx, .ods, .epub or .html; several are given
-    /// by several options
+    /// by several options. Of files that take more than half of the context, the beginning and the
+    /// passages that match the prompt
     #[arg(long, value_name = "FILE", conflicts_with = "raw")]
     pub file: Vec<PathBuf>,
     /// Picture before the prompt: PNG, JPEG, WebP, GIF or BMP; several are given by several options

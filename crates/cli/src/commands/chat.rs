@@ -22,7 +22,7 @@ use crate::args::{DraftChoice, McpArgs, PairDeviceArgs, TalkArgs, draft_length};
 use crate::chat_tools::ChatTools;
 use crate::colour;
 use crate::error::{Error, Result};
-use crate::files;
+use crate::files::{self, Files};
 use crate::interrupt::Interrupt;
 use crate::kept_chat::{KeptChat, SavedChat};
 use crate::output;
@@ -50,7 +50,7 @@ const HELP: &str = "\
 /draft MODEL|mtp|ngram|none  change the draft
 /length auto|N               tokens to draft in a round: 1 to 16, auto for the fastest, 0 for no drafts
 /think on|off                turn thinking before the answer on or off
-/file FILE                   put the text of a file before the next message
+/file FILE                   put the text of a file before the next message; a long one is searched
 /picture FILE                show the model a picture with the next message
 /prompt SERVER NAME [A=B]    send a prompt of an MCP server; /prompt alone lists them
 /resource SERVER ADDRESS     put a resource of an MCP server before the next message; alone, lists them
@@ -105,11 +105,13 @@ pub fn run(Args { talk, resume, private, tools }: &Args) -> Result<()> {
     let cold = args.speculation.cold;
     let (devices, kept, last) = (&args.device, Some(kept).filter(|_| !private), None);
     let target = saved_name(target, &session);
-    let (detail, pictures, files) = (args.vision.detail(), Vec::new(), Vec::new());
+    let (detail, pictures, before) = (args.vision.detail(), Vec::new(), Vec::new());
+    let files = Files::new(session.context());
     let chat = Chat {
         session,
         detail,
         pictures,
+        before,
         files,
         devices,
         cold,
@@ -152,8 +154,10 @@ struct Chat<'a> {
     request: Request,
     target: String,
     messages: Vec<ChatMessage>,
-    /// Texts of files for the next message.
-    files: Vec<String>,
+    /// Texts before the next message.
+    before: Vec<String>,
+    /// Files of the conversation.
+    files: Files,
     /// Pictures for the next message, and how closely they are looked at.
     pictures: Vec<Arc<Picture>>,
     detail: Detail,
@@ -216,7 +220,8 @@ impl Chat<'_> {
             ("/new", _) => {
                 self.messages.clear();
                 self.pictures.clear();
-                self.files.clear();
+                self.before.clear();
+                self.files = Files::new(self.session.context());
                 output::note("started a new conversation");
             }
             ("/think", value @ ("on" | "off")) => self.let_think(value == "on"),
@@ -271,7 +276,7 @@ impl Chat<'_> {
         match server_contents::resource(tools.toolbox(), line, &self.interrupt) {
             Ok(text) => {
                 output::note("the next message has the text of this resource");
-                self.files.push(text);
+                self.before.push(text);
             }
             Err(error) => output::failure(&error),
         }
@@ -287,10 +292,15 @@ impl Chat<'_> {
 
     /// Adds the text of a file to the next message.
     fn attach(&mut self, path: &str) {
-        match files::read(path.as_ref()) {
-            Ok(text) => {
-                output::note("the next message has the text of this file");
-                self.files.push(text);
+        match files::read(path.as_ref()).and_then(|file| self.files.add(&file)) {
+            Ok(shown) => {
+                output::note(if shown.is_searched {
+                    "this file is too long for the context: the next message has its beginning, and each \
+                     message the passages that match it"
+                } else {
+                    "the next message has the text of this file"
+                });
+                self.before.push(shown.text);
             }
             Err(error) => output::failure(&error),
         }
@@ -342,12 +352,17 @@ impl Chat<'_> {
         for picture in std::mem::take(&mut self.pictures) {
             message = message.with_picture(&picture, self.detail);
         }
-        let mut content = std::mem::take(&mut self.files);
+        let mut content = std::mem::take(&mut self.before);
+        match self.files.excerpts(text) {
+            Ok(excerpts) => content.extend(excerpts),
+            Err(error) => output::failure(&error),
+        }
         content.push(text.to_owned());
         self.messages.push(ChatMessage { content: content.join("\n\n"), ..message });
         match self.reply_with_calls() {
             Err(error @ (Error::Engine(_) | Error::Library(_))) => {
                 self.messages.truncate(before);
+                self.files.free();
                 output::failure(&error);
                 Ok(())
             }
@@ -381,6 +396,7 @@ impl Chat<'_> {
             return Err(EngineError::PromptTooLong { found: prompt.len(), limit: context }.into());
         }
         self.messages.drain(..dropped);
+        self.files.free();
         output::note(format_args!(
             "the context is full: the model no longer sees the {dropped} oldest messages"
         ));

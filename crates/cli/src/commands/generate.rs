@@ -161,11 +161,12 @@ fn prepare_with(
     let sampling = args.sampling.over(base)?;
     let speculation = args.speculation.speculation()?;
     let grammar = args.grammar.grammar()?;
-    let text = files::before(&args.file, args.prompt.text()?)?;
+    let (files, question) = (files::read_all(&args.file)?, args.prompt.text()?);
     let source = args.device.target.open(&args.target)?;
     let mut session = load(&source, form(&source, args.raw)?, &args.device)?;
     args.vision.open(&mut session, &source)?;
     let thinking = args.thinking.of(session.form());
+    let text = files::before(&files, question, session.context())?;
     let messages = &[with_pictures(session.form().said(&text)?, args)?];
     let offered = tools.map_or(&[][..], |asked| &asked.tools);
     let conversation = Conversation { messages, tools: offered, thinking };

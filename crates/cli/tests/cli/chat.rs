@@ -302,3 +302,24 @@ fn colours_show_which_drafts_were_accepted_without_changing_the_text() {
         .fold(kept.collect::<String>(), |text, style| text.replace(style, ""));
     assert_eq!(kept, plain.out);
 }
+
+#[test]
+fn a_file_longer_than_the_context_is_searched_for_every_question() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("towns.md");
+    let town = |number| format!("## Town {number}\nIt rained in town {number}. The river rose.\n");
+    let keeper = "## Lighthouse\nThe keeper of the lighthouse is called Ines.\n";
+    std::fs::write(&path, (0..500).map(town).collect::<String>() + keeper).unwrap();
+    let file = format!("/file {}", path.display());
+    let lines = [file.as_str(), "Who is the keeper of the lighthouse?", "And what about town 77?"];
+    let data = folder.path().join("data");
+    let run = chat_in(&data, &[], &lines);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.err.contains("this file is too long for the context"), "{}", run.err);
+    let kept = files(&data).into_iter().filter_map(|path| std::fs::read_to_string(path).ok());
+    let kept = kept.collect::<String>();
+    for found in ["[1] towns.md, Lighthouse", "called Ines", "[1] towns.md, Town 77", "in town 77."] {
+        assert!(kept.contains(found), "{found} is not in what --resume keeps");
+    }
+    assert!(!kept.contains("in town 300."));
+}

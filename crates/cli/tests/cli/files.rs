@@ -1,4 +1,5 @@
-//! `generate --file`: the text of files stands before the prompt; files without text are named.
+//! `generate --file`: the text of files stands before the prompt, of long ones what matches it.
+//! Files without text are named.
 
 use std::path::Path;
 
@@ -25,13 +26,30 @@ fn the_text_of_files_stands_before_the_prompt() {
 }
 
 #[test]
+fn of_a_long_file_the_beginning_and_what_matches_the_prompt_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("towns.md");
+    let town = |number| format!("## Town {number}\nIt rained in town {number}. The river rose.\n");
+    let keeper = "## Lighthouse\nThe keeper of the lighthouse is called Ines.\n";
+    std::fs::write(&path, (0..500).map(town).collect::<String>() + keeper).unwrap();
+    let read = |question: &str| {
+        let ask = ["generate", "--target", "starter", "--max-tokens", "1", "--temperature", "0", "--prompt"];
+        let file = ["--file", path.to_str().unwrap()];
+        json(&[&ask[..], &[question], &file].concat()).pop().unwrap()["prompt_tokens"].as_u64().unwrap()
+    };
+    let (none, one) = (read("Zebra?"), read("Keeper?"));
+    assert!(none + 40 < one && one < 1_024, "{none} {one}");
+}
+
+#[test]
 fn files_without_text_are_named_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
-    let files: [(&str, &[u8], &str); 4] = [
+    let files: [(&str, &[u8], &str); 5] = [
         ("a.docx", b"PK\x03\x04 cut", "damaged or cut short"),
         ("b.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "old versions of Office"),
         ("c.bin", b"\0\xff", "neither text nor"),
         ("d.txt", b" \n", "no text"),
+        ("e.pdf", b"%PDF-1.4\n", "read in the window only"),
     ];
     for (name, bytes, expected) in files {
         let path = folder.path().join(name);
