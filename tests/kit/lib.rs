@@ -9,6 +9,7 @@ mod extent;
 mod gguf_file;
 mod head_files;
 pub mod hub;
+pub mod office;
 #[cfg(target_os = "linux")]
 pub mod picture;
 #[cfg(target_os = "linux")]

@@ -2,10 +2,12 @@
 //! reads it.
 #![cfg(target_os = "linux")]
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use fantoccini::elements::Element;
 use foretoken_store::{AttachmentKind, Store};
+use foretoken_tests::office;
 use foretoken_tests::window::Window;
 use serde_json::json;
 
@@ -42,13 +44,20 @@ async fn attach(window: &Window, path: &Path) {
     window.find_hidden("attach").await.send_keys(path.to_str().unwrap()).await.unwrap();
 }
 
-/// Attached files in the composer, with their size in tokens.
-async fn counted(window: &Window) -> usize {
-    let mut counted = 0;
+/// Words of the attached files in the composer. The driver's text has none that are scrolled out of
+/// view.
+async fn attached(window: &Window) -> Vec<String> {
+    let mut words = Vec::new();
     for chip in window.all("[data-testid='attachment']").await {
-        counted += usize::from(chip.text().await.is_ok_and(|words| words.contains(" tokens")));
+        words.extend(chip.prop("textContent").await.ok().flatten());
     }
-    counted
+    words
+}
+
+/// Number of attached files in the composer whose tokens are counted.
+async fn counted(window: &Window) -> usize {
+    let words = attached(window).await;
+    words.iter().filter(|words| words.contains(" tokens") && !words.contains("counting")).count()
 }
 
 #[tokio::test]
@@ -127,6 +136,81 @@ async fn a_document_longer_than_the_context_is_searched_and_its_excerpts_open() 
     assert!(shown.contains("called Ines"), "{shown}");
     window.photograph("excerpt").await;
     window.close().await;
+}
+
+/// Sentences below the composer about files that were not attached.
+async fn problems(window: &Window) -> Vec<String> {
+    words_of(&window.all("[data-testid='attachment-problem']").await).await
+}
+
+#[tokio::test]
+async fn documents_of_every_format_are_attached_and_searched_and_hostile_ones_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let window = Window::open_with_smollm2(&data).await;
+    window.configure(json!({ "max_tokens": 16 })).await;
+    let page = "<!DOCTYPE html><html><body><h1>Wolves</h1><p>A wolf sleeps.</p></body></html>";
+    let scene = |number: usize| format!("# 第{number}章\n下雨了，河水上涨，村民们修了一座桥。\n");
+    let chinese = (0..800).map(scene).collect::<String>() + "# 灯塔\n看守灯塔的人名叫伊内斯。\n";
+    let files: [(&str, Vec<u8>, &str); 8] = [
+        ("a.docx", office::word(office::paragraph("A fox found a lantern.").as_bytes()), "A fox found"),
+        ("b.xlsx", office::workbook(office::row("A hen saw it.").as_bytes()), "A hen saw it."),
+        ("c.pptx", office::slides("A goose flew away."), "# Slide 1\nA goose flew away."),
+        ("d.epub", office::book("A badger dug a hole."), "A badger dug a hole."),
+        ("e.html", page.into(), "A wolf sleeps."),
+        ("f.pdf", pdf("A heron stood still.").into(), "A heron stood still."),
+        ("g.txt", "An owl.".into(), "An owl."),
+        ("h.txt", chinese.into(), "看守灯塔的人名叫伊内斯。"),
+    ];
+    for (number, (name, bytes, _)) in files.iter().enumerate() {
+        attach(&window, &write(folder.path(), name, bytes)).await;
+        window.wait(&format!("{name} is counted"), async || counted(&window).await > number).await;
+        assert_eq!(problems(&window).await, [""; 0]);
+    }
+    for ((name, ..), words) in files.iter().zip(&attached(&window).await) {
+        assert!(words.contains(name), "{words}");
+        assert_eq!(words.contains("searched"), *name == "h.txt", "{words}");
+    }
+    window.photograph("documents").await;
+
+    let million = office::row("7").repeat(1_000_000);
+    for (name, bytes, reason) in [
+        (
+            "bomb.docx",
+            office::word(std::io::repeat(b' ').take(300 << 20)),
+            "unpacks to more than can be read",
+        ),
+        ("million.xlsx", office::workbook(million.as_bytes()), "more text, rows or cells"),
+        ("cut.pptx", office::slides("A goose flew away.")[..200].to_vec(), "may be damaged"),
+        ("noise.docx", vec![0; 100], "is not text"),
+    ] {
+        attach(&window, &write(folder.path(), name, bytes)).await;
+        let named = async || {
+            let problems = problems(&window).await;
+            problems.iter().any(|problem| problem.contains(name) && problem.contains(reason))
+        };
+        window.wait(&format!("{name} is refused"), named).await;
+        assert_eq!(counted(&window).await, files.len(), "{name}");
+    }
+    window.photograph("refused-documents").await;
+
+    window.ask("谁是灯塔的看守人？").await;
+    window.wait_for_reply(1).await;
+    window.click("excerpts").await;
+    let chips = words_of(&window.all("[data-testid='attachment-open']").await).await;
+    assert!(chips.iter().any(|words| words.contains("灯塔")), "{chips:?}");
+    window.photograph("documents-excerpts").await;
+    window.close().await;
+
+    let store = Store::open(&data.join("foretoken.db")).unwrap();
+    let messages = store.messages(store.conversations().unwrap()[0].id).unwrap();
+    let attached = store.attached(messages[0].id).unwrap();
+    assert_eq!(attached.len(), files.len());
+    for (file, (name, _, expected)) in attached.iter().zip(&files) {
+        assert_eq!(file.name, *name);
+        assert!(file.text.contains(expected), "{name}: {}", &file.text[..file.text.len().min(200)]);
+    }
+    assert!(messages[0].excerpts.as_deref().is_some_and(|excerpts| excerpts.contains("伊内斯")));
 }
 
 /// Words of chips.
