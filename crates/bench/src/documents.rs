@@ -108,6 +108,11 @@ fn measure(pages: u32, questions: u32) -> Result<Measured> {
     })
 }
 
+/// A text of as many pages.
+pub fn made_up(pages: u32) -> String {
+    document((f64::from(pages) * PAGE) as usize, &mut StdRng::seed_from_u64(7))
+}
+
 /// A text of as many words, drawn by Zipf's law, in sentences and paragraphs.
 fn document(words: usize, random: &mut StdRng) -> String {
     let mut text = String::new();

@@ -9,6 +9,7 @@
 //! - `kv_cache`: a KV cache in 8 bits beside one in 16
 //! - `loading`: times and memory of loading a model
 //! - `masks`: times of masks of grammars
+//! - `quotes`: drafts of replies that quote documents
 //! - `replay`: drafting policies on recorded drafts
 //! - `llama_cpp`: llama.cpp's programs on the same files
 //! - `resident`: memory of this program
@@ -24,6 +25,7 @@ mod llama_cpp;
 mod loading;
 mod masks;
 mod measure;
+mod quotes;
 mod replay;
 mod report;
 mod resident;
@@ -49,6 +51,7 @@ use self::kv_cache::KvCacheArgs;
 use self::llama_cpp::LlamaCpp;
 use self::loading::LoadingArgs;
 use self::masks::MasksArgs;
+use self::quotes::QuotesArgs;
 use self::replay::ReplayArgs;
 use self::replay::record::RecordArgs;
 use self::sampling::SamplingArgs;
@@ -82,6 +85,9 @@ enum Command {
     Sampling(SamplingArgs),
     /// Index and search documents of made-up words
     Documents(DocumentsArgs),
+    /// Write replies that quote a document, with and without its excerpts as n-grams, and beside a
+    /// thread that indexes documents
+    Quotes(QuotesArgs),
     /// Time the masks of grammars over a model's vocabulary
     Masks(MasksArgs),
     /// Record texts of a target and the drafts at each of their positions, for `replay`
@@ -144,6 +150,7 @@ impl Command {
             Self::GpuKernels(args) => Some(&args.device),
             Self::Contexts(args) => Some(&args.device.target),
             Self::Loading(args) => Some(&args.device),
+            Self::Quotes(args) => Some(&args.device.target),
             Self::Record(args) => Some(&args.device.target),
             Self::KvCache(_) | Self::Documents(_) | Self::Sampling(_) | Self::Masks(_) | Self::Replay(_) => {
                 None
@@ -164,6 +171,7 @@ impl Command {
             Self::Contexts(args) => args.run()?,
             Self::Loading(args) => args.run()?,
             Self::Documents(args) => args.run()?,
+            Self::Quotes(args) => args.run()?,
             Self::Sampling(args) => args.run()?,
             Self::Masks(args) => args.run()?,
             Self::Record(args) => args.run()?,
