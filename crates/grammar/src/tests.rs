@@ -434,7 +434,7 @@ fn every_form_allows_its_valid_calls_and_no_others_with_markers_as_tokens_and_as
 fn markers_that_are_tokens_begin_calls_only_as_tokens() {
     let tokenizer = marker_tokenizer();
     let tools = tools();
-    for form in CallForm::ALL.into_iter().filter(|form| form.place == Place::Anywhere) {
+    for form in CallForm::ALL.into_iter().filter(|form| form.has_mark()) {
         let calls =
             Calls { form, tools: &tools, required: false, parallel: true, tokenizer: Some(&tokenizer) };
         let grammar = calls.grammar(None).unwrap();

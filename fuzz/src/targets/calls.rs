@@ -34,6 +34,9 @@ const WORDS: &[&str] = &[
     "<|tool_call_start|>[",
     "]<|tool_call_end|>",
     "edit(text='a', all=True)",
+    "<|tool_call|>[",
+    "]<|/tool_call|>",
+    "</function>",
     "<think>",
     "</think>",
 ];

@@ -371,7 +371,7 @@ mod tests {
     }
 
     /// Control tokens of the templates that write tools, beside the markers of calls.
-    const AROUND_TOOLS: [&str; 22] = [
+    const AROUND_TOOLS: [&str; 26] = [
         "<|im_start|>",
         "<|im_end|>",
         "<|turn>",
@@ -394,6 +394,10 @@ mod tests {
         "<｜User｜>",
         "<｜tool▁output▁end｜>",
         "<|tool_list_end|>",
+        "<|tool|>",
+        "<|/tool|>",
+        "<|eot_id|>",
+        "<|eom_id|>",
     ];
 
     /// Special tokens of a prompt in which a tool, a call and its result are `said`.
@@ -434,6 +438,8 @@ mod tests {
             "LFM2-8B-A1B",
             "LFM2.5-Instruct",
             "LFM2.5-8B-A1B",
+            "microsoft-Phi-4-mini-instruct",
+            "meetkai-functionary-medium-v3.1",
             "HuggingFaceTB-SmolLM3-3B",
         ] {
             let harmless = special_around_tools(template, "a b");

@@ -10,7 +10,7 @@ use minijinja::{Environment, ErrorKind, context};
 use serde::Serialize;
 
 use super::ask::{Answer, Ask, Prompt, Source, TOO_LONG};
-use super::message::ChatMessage;
+use super::message::{ChatMessage, Role};
 use super::{python, thinking};
 
 /// Instructions per rendering. A long conversation needs some thousands; an endless loop stops
@@ -60,8 +60,11 @@ impl Compiled {
 
     pub(super) fn render(&self, prompt: &Prompt<'_>) -> Result<String, minijinja::Error> {
         let messages = prompt.messages.iter();
-        let messages: Vec<Value> =
+        let mut messages: Vec<Value> =
             messages.map(|message| message_value(message, &prompt.messages, prompt.in_parts)).collect();
+        if !prompt.tools.is_empty() && self.source.text.contains(TOOLS_IN_SYSTEM) {
+            put_into_system(&mut messages, prompt);
+        }
         let add_generation_prompt = prompt.add_generation_prompt;
         // Hugging Face's renderer passes `tools` and `documents`, None by default.
         let tools: Vec<Value> = prompt.tools.iter().map(|tool| Value::from(Serde(tool.json()))).collect();
@@ -71,6 +74,20 @@ impl Compiled {
         let said = prompt.thinking.into_iter();
         let said = Value::from_pairs(said.flat_map(|thinks| thinking::SWITCHES.map(|name| (name, thinks))));
         self.environment.get_template(NAME)?.render(context! { ..given, ..said })
+    }
+}
+
+/// Text of templates that read the tools in the system message, as Phi-4-mini's does.
+const TOOLS_IN_SYSTEM: &str = "message['tools']";
+
+/// Gives the first system message the tools as JSON; without one, that of Phi-4-mini's makers.
+fn put_into_system(messages: &mut Vec<Value>, prompt: &Prompt<'_>) {
+    const SYSTEM: &str = "You are a helpful assistant with some tools.";
+    let functions: Vec<_> = prompt.tools.iter().map(|tool| tool.json()["function"].take()).collect();
+    let tools = python_json(&functions);
+    match messages.first_mut().filter(|_| prompt.messages[0].role == Role::System) {
+        Some(system) => *system = context! { tools, ..system.clone() },
+        None => messages.insert(0, context! { role => "system", content => SYSTEM, tools }),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::ToolCall;
 use super::arguments::ArgumentForm;
+use super::mark::{HEADER, MARKS};
 use crate::template::python_json;
 
 /// Texts around the parts of a reply's calls: `begin`, then for each call `open`, `before_name`,
@@ -65,6 +66,11 @@ impl CallForm {
     /// Text that begins the calls of a reply.
     pub fn trigger(&self) -> String {
         [self.begin, self.open].concat()
+    }
+
+    /// Returns whether calls begin with a marker that may be a token.
+    pub fn has_mark(&self) -> bool {
+        MARKS.iter().any(|mark| *mark != HEADER && self.trigger().starts_with(mark))
     }
 
     /// Returns a call as a model writes it.

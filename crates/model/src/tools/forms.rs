@@ -133,8 +133,29 @@ impl CallForm {
         place: Place::Anywhere,
     };
 
+    /// Phi-4-mini.
+    pub const PHI: Self = Self {
+        begin: "<|tool_call|>[",
+        open: "",
+        before_name: "{\"name\": \"",
+        close: "}",
+        between: Some(", "),
+        end: "]<|/tool_call|>",
+        ..Self::HERMES
+    };
+
+    /// Functionary 3.1.
+    pub const FUNCTIONARY: Self = Self {
+        open: "<function=",
+        before_name: "",
+        before_arguments: ">",
+        close: "</function>",
+        between: Some(""),
+        ..Self::HERMES
+    };
+
     /// Known forms.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::HERMES,
         Self::LLAMA,
         Self::QWEN_CODER,
@@ -147,11 +168,18 @@ impl CallForm {
         Self::MISTRAL,
         Self::DEEPSEEK,
         Self::LFM,
+        Self::PHI,
+        Self::FUNCTIONARY,
     ];
 
     /// Returns the form of a model whose template lists tools and writes no calls, by a text of the
-    /// template.
+    /// template. Functionary's writes them only if arguments are texts.
     pub(crate) fn hinted(template: &str) -> Option<Self> {
-        template.contains("List of tools: ").then_some(Self::LFM)
+        let hints = [
+            ("List of tools: ", Self::LFM),
+            ("+ '<|tool|>' + ", Self::PHI),
+            ("<function=example_function_name>", Self::FUNCTIONARY),
+        ];
+        hints.into_iter().find(|(text, _)| template.contains(text)).map(|(_, form)| form)
     }
 }

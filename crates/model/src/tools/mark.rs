@@ -8,7 +8,7 @@ use std::borrow::Cow;
 pub const MARK: char = '\u{FDD0}';
 
 /// Markers of calls, their parts and gpt-oss's headers.
-pub const MARKS: [&str; 20] = [
+pub const MARKS: [&str; 22] = [
     "<tool_call>",
     "</tool_call>",
     "<arg_key>",
@@ -28,6 +28,8 @@ pub const MARKS: [&str; 20] = [
     "<｜tool▁calls▁end｜>",
     "<|tool_call_start|>",
     "<|tool_call_end|>",
+    "<|tool_call|>",
+    "<|/tool_call|>",
     HEADER,
 ];
 

@@ -43,7 +43,7 @@ impl TemplateTools {
             form,
             lists: has(&rendered(false, false), DESCRIPTION),
             calls: written.is_some(),
-            results: has(&whole, RESULT),
+            results: has(&whole, RESULT) || has(&rendered(false, true), RESULT),
         }
     }
 

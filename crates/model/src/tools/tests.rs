@@ -69,6 +69,8 @@ fn templates_that_write_calls_in_a_known_form_are_recognised() {
         ("deepseek-ai-DeepSeek-V3.1", knows(false, true, CallForm::DEEPSEEK)),
         ("LFM2-8B-A1B", knows(true, false, CallForm::LFM)),
         ("LFM2.5-Instruct", knows(true, false, CallForm::LFM)),
+        ("microsoft-Phi-4-mini-instruct", knows(true, false, CallForm::PHI)),
+        ("meetkai-functionary-medium-v3.1", knows(true, false, CallForm::FUNCTIONARY)),
     ] {
         assert_eq!(*template(name).tools(), tools, "{name}");
     }
@@ -338,7 +340,7 @@ fn a_marker_that_is_spelled_letter_by_letter_is_text_where_it_is_a_token() {
         let mut stream = TextStream::new(Arc::clone(&tokenizer), &[]);
         text.bytes().map(TokenId::from).map(|token| (token, stream.push(token))).collect()
     };
-    for form in CallForm::ALL.into_iter().filter(|form| form.place == Place::Anywhere) {
+    for form in CallForm::ALL.into_iter().filter(|form| form.has_mark()) {
         let call = ToolCall { id: call_id(7), ..call("edit", json!({ "text": "a" })) };
         let written = form.all_written(std::slice::from_ref(&call));
         let parser = || CallParser::new(form, None, false).of_tokens(&tokenizer).of_tools(&edit_tools());
@@ -447,6 +449,28 @@ fn templates_that_write_no_calls_get_them_as_the_models_own_text() {
             && messages[0].content.contains("<｜tool▁call▁begin｜>NAME<｜tool▁sep｜>{ARGUMENTS}")
     );
     assert_eq!(messages[2].calls.len(), 2);
+}
+
+#[test]
+fn phi_4_mini_gets_its_tools_in_the_system_message() {
+    let phi = template("microsoft-Phi-4-mini-instruct");
+    let rendered = |messages: &[ChatMessage]| {
+        let conversation = Conversation { messages, tools: &[tool()], thinking: None };
+        let (tools, messages) = for_template(&conversation, phi.tools());
+        let conversation = Conversation { messages: &messages, tools: &tools, thinking: None };
+        phi.render_with(&conversation, true).unwrap()
+    };
+    let tools = "<|tool|>[{\"name\": \"weather\", \"description\": \"Returns the weather.\", \
+                 \"parameters\": {\"type\": \"object\"}}]<|/tool|><|end|><|user|>Is it raining?<|end|>";
+    let text = rendered(&asked());
+    let system = "<|system|>You are a helpful assistant with some tools.";
+    assert!(text.starts_with(&[system, tools].concat()), "{text}");
+    let called = "<|assistant|>Let me see.\n<|tool_call|>[{\"name\": \"weather\", \"arguments\": {\"city\": \
+                  \"Paris\", \"at\": [1]}}, {\"name\": \"weather\", \"arguments\": {}}]<|/tool_call|><|end|>\
+                  <|tool|>yes<|end|><|tool|>no<|end|><|assistant|>";
+    assert!(text.ends_with(called), "{text}");
+    let brief = rendered(&[&[ChatMessage::new(Role::System, "Be brief.")], &asked()[..1]].concat());
+    assert_eq!(brief, format!("<|system|>Be brief.{tools}<|assistant|>"));
 }
 
 #[test]
