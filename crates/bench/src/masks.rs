@@ -69,6 +69,9 @@ pub struct MasksArgs {
     /// Repeats of each text
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
+    /// Compute the masks in this process, to compare: what is left out is the way to the child
+    #[arg(long)]
+    in_process: bool,
     /// Print JSON, one object per line, and nothing else
     #[arg(long)]
     json: bool,
@@ -100,7 +103,11 @@ impl MasksArgs {
         let source = ModelSource::open(&self.model)?;
         let tokenizer = source.tokenizer()?;
         let rows = source.config().map_or(tokenizer.vocabulary(), |config| config.vocabulary);
-        let grammars = Grammars::in_child(&Program::This, &self.model, &tokenizer, rows);
+        let tokenizer = Arc::new(tokenizer);
+        let grammars = match self.in_process {
+            true => Grammars::in_this_process(&tokenizer, rows),
+            false => Grammars::in_child(&Program::This, &self.model, &tokenizer, rows),
+        };
         let start = Instant::now();
         grammars.begin(&Grammar::Json)?;
         let ready = start.elapsed().as_secs_f64();

@@ -1,6 +1,7 @@
 //! The parent's side: compiles the grammars of a model's replies, and follows their texts.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -53,8 +54,9 @@ impl Grammars {
     pub fn begin(self: &Arc<Self>, grammar: &Grammar) -> Result<Cursor> {
         grammar.admit()?;
         let (grammars, grammar) = (Arc::clone(self), grammar.clone());
-        let mut cursor = Cursor { grammars, grammar, text: Vec::new(), sent: None, known: Vec::new() };
-        cursor.send(&[&[]])?;
+        let (text, sent, known, ahead) = (Vec::new(), None, Vec::new(), HashMap::new());
+        let mut cursor = Cursor { grammars, grammar, text, sent, known, ahead };
+        cursor.ask(&[&[]])?;
         Ok(cursor)
     }
 
@@ -99,28 +101,67 @@ pub struct Cursor {
     sent: Option<(u64, usize)>,
     /// Masks that were sent, by their numbers.
     known: Vec<Arc<Mask>>,
+    /// Masks that were asked for, by the tokens between the text and them.
+    ahead: HashMap<Vec<TokenId>, Arc<Mask>>,
 }
 
 impl Cursor {
     /// Appends tokens to the text.
     pub fn extend(&mut self, tokens: &[TokenId]) {
         self.text.extend(tokens);
+        let ahead = std::mem::take(&mut self.ahead).into_iter();
+        self.ahead =
+            ahead.filter_map(|(path, mask)| Some((path.strip_prefix(tokens)?.to_vec(), mask))).collect();
     }
 
     /// Masks after the text and after each token of a path, for each of `paths`, up to a token that
-    /// is not allowed or ends the reply; behind a whole path also those after each forced token.
+    /// is not allowed or ends the reply; behind a whole path also those after forced tokens.
     ///
-    /// A mask depends on the tokens before it alone: where the matching failed, in which earlier
-    /// paths used up some of its limits, it begins again with the text.
+    /// A mask depends on the tokens before it alone. So those that were asked for stay known while
+    /// the text follows their paths; and where the matching failed, in which earlier paths used up
+    /// some of its limits, it begins again with the text.
     ///
     /// # Errors
     /// `Error::Grammar` if the grammar takes more than its limits, or allows no text.
     pub fn masks(&mut self, paths: &[&[TokenId]]) -> Result<Vec<Vec<Arc<Mask>>>> {
+        if let Some(known) = paths.iter().map(|path| self.ahead(path)).collect() {
+            return Ok(known);
+        }
         let begins = self.sent.is_none();
-        match self.send(paths) {
-            Err(_) if !begins => self.send(paths),
+        match self.ask(paths) {
+            Err(_) if !begins => self.ask(paths),
             masks => masks,
         }
+    }
+
+    /// Masks along `path` that are known, if all of it is.
+    fn ahead(&self, path: &[TokenId]) -> Option<Vec<Arc<Mask>>> {
+        let (mut masks, mut along) = (Vec::new(), Vec::new());
+        while let Some(mask) = self.ahead.get(&along) {
+            let next = match path.get(masks.len()) {
+                Some(&token) => Some(token).filter(|&token| mask.allows(token)),
+                None => mask.forced(),
+            };
+            masks.push(Arc::clone(mask));
+            match next {
+                Some(token) => along.push(token),
+                None => return Some(masks),
+            }
+        }
+        (masks.len() > path.len()).then_some(masks)
+    }
+
+    /// Asks for masks as [`Self::masks`], and keeps them.
+    fn ask(&mut self, paths: &[&[TokenId]]) -> Result<Vec<Vec<Arc<Mask>>>> {
+        let answered = self.send(paths)?;
+        for (path, masks) in paths.iter().zip(&answered) {
+            let mut along = Vec::new();
+            for (depth, mask) in masks.iter().enumerate() {
+                self.ahead.insert(along.clone(), Arc::clone(mask));
+                along.extend(path.get(depth).copied().or(mask.forced()));
+            }
+        }
+        Ok(answered)
     }
 
     fn send(&mut self, paths: &[&[TokenId]]) -> Result<Vec<Vec<Arc<Mask>>>> {
@@ -150,5 +191,34 @@ impl Cursor {
             mask.ok_or_else(|| self.grammar.error("its masks are incomplete"))
         };
         masks.paths.into_iter().map(|path| path.into_iter().map(known).collect()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use foretoken_model::ModelSource;
+    use foretoken_testkit::{Gguf, VOCABULARY};
+
+    use super::*;
+
+    #[test]
+    fn masks_ahead_are_not_asked_for_again_while_the_text_follows_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = ModelSource::open(&Gguf::tiny().write(folder.path())).unwrap();
+        let grammars = Grammars::in_this_process(&Arc::new(source.tokenizer().unwrap()), VOCABULARY);
+        let mut cursor = grammars.begin(&Grammar::Regex("wxyz[ab]c".to_owned())).unwrap();
+        let [a, c, w, x] = [b'a', b'c', b'w', b'x'].map(TokenId::from);
+        let run = cursor.masks(&[&[]]).unwrap().remove(0);
+        assert_eq!(run.len(), 5, "four forced letters");
+        cursor.extend(&[w, x]);
+        let later = cursor.ahead(&[]).unwrap();
+        assert!(later.len() == 3 && later.iter().zip(&run[2..]).all(|(later, run)| Arc::ptr_eq(later, run)));
+        assert!(cursor.ahead(&[w]).is_some_and(|masks| masks.len() == 1), "which is not allowed");
+        let [y, z] = [b'y', b'z'].map(TokenId::from);
+        assert!(cursor.ahead(&[y, z, a]).is_none(), "nobody asked");
+        assert_eq!(cursor.masks(&[&[y, z, a]]).unwrap()[0][3].forced(), Some(c));
+        assert!(cursor.ahead(&[y, z, a]).is_some());
+        cursor.extend(&[y, z, TokenId::from(b'b')]);
+        assert!(cursor.ahead(&[]).is_none(), "another way than the one that was asked for");
     }
 }

@@ -44,11 +44,15 @@ impl Mask {
         if count as usize > LISTED {
             return Self(Form::Bits(words.to_vec()));
         }
-        let of_word = |(index, &word): (usize, &u32)| {
-            let bits = (0..u32::BITS).filter(move |bit| word >> bit & 1 == 1);
-            bits.map(move |bit| index as TokenId * u32::BITS + bit)
-        };
-        Self(Form::Only(words.iter().enumerate().flat_map(of_word).collect()))
+        let mut tokens = Vec::with_capacity(count as usize);
+        for (index, &word) in words.iter().enumerate() {
+            let mut rest = word;
+            while rest != 0 {
+                tokens.push(index as TokenId * u32::BITS + rest.trailing_zeros());
+                rest &= rest - 1;
+            }
+        }
+        Self(Form::Only(tokens))
     }
 
     /// The set with one more token.

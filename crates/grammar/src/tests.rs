@@ -205,10 +205,13 @@ fn two_texts_of_one_model_do_not_mix() {
     let grammars = grammars();
     let mut cursors =
         ["hel+o", "x*"].map(|source| grammars.begin(&Grammar::Regex(source.to_owned())).unwrap());
-    for _ in 0..2 {
+    // Masks that are known would not be asked for.
+    let l = u32::from(b'l');
+    for path in [vec![257, l], vec![257, l, l]] {
         let [first, second] = &mut cursors;
-        assert!(mask(first, &[257]).allows(u32::from(b'o')));
-        assert!(mask(second, &[]).allows(u32::from(b'x')) && !mask(second, &[]).allows(257));
+        assert!(mask(first, &path).allows(u32::from(b'o')));
+        let path = vec![u32::from(b'x'); path.len()];
+        assert!(mask(second, &path).allows(u32::from(b'x')) && !mask(second, &path).allows(257));
     }
 }
 
@@ -233,18 +236,21 @@ proptest! {
         }));
         let grammars = grammars();
         let mut cursor = grammars.begin(&grammar).unwrap();
-        let mut path: Vec<TokenId> = Vec::new();
+        let (mut text, mut path): (Vec<TokenId>, Vec<TokenId>) = (Vec::new(), Vec::new());
         let mut walked = Vec::new();
         for (choice, cut) in choices {
             let masks = cursor.masks(&[&path]).unwrap().remove(0);
-            let mut run = path.clone();
+            let mut run = [&text[..], &path].concat();
             for mask in &masks[path.len()..] {
                 walked.push((run.clone(), Arc::clone(mask)));
                 run.extend(mask.forced());
             }
             let allowed = tokens(&masks[path.len()]);
             let token = allowed[choice % allowed.len()];
-            if token == END || cut == 5 {
+            if cut == 4 {
+                cursor.extend(&path);
+                text.append(&mut path);
+            } else if token == END || cut == 5 {
                 path.truncate(path.len().saturating_sub(cut));
             } else {
                 path.push(token);

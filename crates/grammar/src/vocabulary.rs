@@ -21,6 +21,8 @@ const MOST_STATES: usize = 50_000;
 struct Vocabulary {
     tokenizer: Arc<Tokenizer>,
     trie: TokTrie,
+    /// `true` if texts within others can be encoded.
+    is_canonical: bool,
 }
 
 /// Returns whether a token is a marker of calls, which is never text.
@@ -47,7 +49,8 @@ pub fn factory(tokenizer: Arc<Tokenizer>, rows: usize) -> Result<ParserFactory, 
     }
     let prepare = || {
         let trie = TokTrie::from(&TokRxInfo::new(rows as u32, end), &words).with_eos_tokens(&ends);
-        let vocabulary: TokEnv = Arc::new(Vocabulary { tokenizer, trie });
+        let is_canonical = tokenizer.encode_within("").is_some();
+        let vocabulary: TokEnv = Arc::new(Vocabulary { tokenizer, trie, is_canonical });
         let slices = SlicedBiasComputer::json_slices();
         let mut factory = ParserFactory::new(&vocabulary, InferenceCapabilities::default(), &slices)?;
         factory.quiet();
@@ -77,6 +80,6 @@ impl TokenizerEnv for Vocabulary {
     }
 
     fn tokenize_is_canonical(&self) -> bool {
-        self.tokenizer.encode_within("").is_some()
+        self.is_canonical
     }
 }
