@@ -1,10 +1,11 @@
 //! Child process for work on untrusted input, with limits on memory, stack and time: the same
 //! program, started with [`ARGUMENT`]. Requests and answers are one line each.
 //!
-//! - [`Child`]: the parent's side, with one process
+//! - [`Child`]: the parent's side, with one process; `answers`: reads its answers in time
 //! - [`serve_if_asked`], [`Task`]: the child's side, and the work it can do
 //! - [`Bounded`]: allocator of such programs
 
+mod answers;
 mod memory;
 mod process;
 mod serve;

@@ -1,16 +1,15 @@
 //! Parent's side of a child process: started on demand, reused, killed when it takes too long, and
 //! replaced when it has ended.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
-use std::process::{ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::{Mutex, PoisonError, TryLockError};
-use std::thread;
 use std::time::Duration;
 
+use super::answers::{Answers, Missing};
 use super::memory::OUT_OF_MEMORY;
-use super::{ARGUMENT, Failure, LONGEST_ANSWER, READY, Task};
+use super::{ARGUMENT, Failure, READY, Task};
 
 /// Time limit for starting the process.
 const START: Duration = Duration::from_secs(10);
@@ -32,11 +31,11 @@ pub struct Child {
     running: Mutex<Option<Running>>,
 }
 
-/// A process that waits for requests, and the thread that talks to it. Dropping kills it.
+/// A process that waits for requests. Dropping kills it.
 struct Running {
     process: std::process::Child,
-    requests: Sender<Vec<u8>>,
-    answers: Receiver<Vec<u8>>,
+    requests: ChildStdin,
+    answers: Answers,
 }
 
 impl Child {
@@ -83,16 +82,17 @@ impl Child {
             None => self.program.start(),
         };
         let mut child = child.map_err(|error| Failure::NotStarted(error.to_string()))?;
-        // If the process has ended, receiving fails below.
-        let _ = child.requests.send(line);
-        match child.answers.recv_timeout(task.time) {
+        // If the process has ended, there is no answer below. It waits for a request, so that this
+        // one is read at once.
+        let _ = child.requests.write_all(&line);
+        match child.answers.next(task.time) {
             Ok(mut answer) => {
                 *running = Some(child);
                 answer.pop();
                 if answer.is_empty() { Err(Failure::Ended) } else { Ok(answer) }
             }
-            Err(RecvTimeoutError::Timeout) => Err(Failure::TooLong),
-            Err(RecvTimeoutError::Disconnected) => Err(child.why_ended()),
+            Err(Missing::TooLong) => Err(Failure::TooLong),
+            Err(Missing::Ended) => Err(child.why_ended()),
         }
     }
 }
@@ -110,12 +110,9 @@ impl Program {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut process = command.spawn()?;
         let pipes = process.stdin.take().zip(process.stdout.take());
-        let ((requests, requested), (answer, answers)) = (mpsc::channel(), mpsc::channel());
-        let running = Running { process, requests, answers };
-        let (stdin, stdout) = pipes.ok_or(io::ErrorKind::BrokenPipe)?;
-        let talk = move || talk(stdin, stdout, &requested, &answer);
-        thread::Builder::new().name("untrusted".to_owned()).spawn(talk)?;
-        match running.answers.recv_timeout(START) {
+        let (requests, stdout) = pipes.ok_or(io::ErrorKind::BrokenPipe)?;
+        let mut running = Running { process, requests, answers: Answers::of(stdout)? };
+        match running.answers.next(START) {
             Ok(line) if line == READY => Ok(running),
             _ => Err(io::Error::other("it did not become ready")),
         }
@@ -125,20 +122,6 @@ impl Program {
 /// Path of this executable. On Linux it refers to the running file itself, even after an update.
 fn this_program() -> io::Result<PathBuf> {
     if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { std::env::current_exe() }
-}
-
-/// Forwards requests and answers until either side ends. An answer that is too long ends it, too.
-fn talk(mut stdin: ChildStdin, stdout: ChildStdout, requests: &Receiver<Vec<u8>>, answers: &Sender<Vec<u8>>) {
-    let mut stdout = BufReader::new(stdout);
-    let mut receive = || {
-        let mut answer = Vec::new();
-        let read = stdout.by_ref().take(LONGEST_ANSWER).read_until(b'\n', &mut answer);
-        read.is_ok() && answer.ends_with(b"\n") && answers.send(answer).is_ok()
-    };
-    let mut goes_on = receive();
-    while goes_on && let Ok(request) = requests.recv() {
-        goes_on = stdin.write_all(&request).and_then(|()| stdin.flush()).is_ok() && receive();
-    }
 }
 
 impl Running {

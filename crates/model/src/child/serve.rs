@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::io::{BufRead, Write, stdin, stdout};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
@@ -44,22 +43,29 @@ pub fn serve_if_asked(tasks: &[Task]) -> bool {
     asked
 }
 
-/// Reads in parallel with the work, so that the process ends as soon as its input does.
+/// Answers requests on a thread of its own until the input ends, also while it works.
+#[cfg(target_os = "linux")]
 fn serve(tasks: Vec<Task>) {
-    let (request, requests) = mpsc::channel();
-    let worker = thread::Builder::new().stack_size(STACK).spawn(move || answer_all(&tasks, &requests));
-    if worker.is_err() {
-        return;
-    }
-    for line in stdin().lock().split(b'\n') {
-        let Ok(line) = line else { return };
-        if request.send(line).is_err() {
-            return;
-        }
-    }
+    use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::io::Errno;
+
+    let lines = || stdin().lock().split(b'\n').map_while(Result::ok);
+    let worker = thread::Builder::new().stack_size(STACK).spawn(move || answer_all(&tasks, lines()));
+    // Without flags, only the end of a pipe's other side is reported.
+    let ends = || poll(&mut [PollFd::new(&stdin(), PollFlags::empty())], None);
+    while worker.is_ok() && ends() == Err(Errno::INTR) {}
 }
 
-fn answer_all(tasks: &[Task], requests: &Receiver<Vec<u8>>) {
+/// Reads in parallel with the work, so that the process ends as soon as its input does.
+#[cfg(not(target_os = "linux"))]
+fn serve(tasks: Vec<Task>) {
+    let (request, requests) = std::sync::mpsc::channel();
+    let worker = thread::Builder::new().stack_size(STACK).spawn(move || answer_all(&tasks, requests));
+    let mut lines = stdin().lock().split(b'\n').map_while(Result::ok);
+    while worker.is_ok() && lines.next().is_some_and(|line| request.send(line).is_ok()) {}
+}
+
+fn answer_all(tasks: &[Task], requests: impl IntoIterator<Item = Vec<u8>>) {
     if write(READY).is_err() {
         return;
     }
