@@ -1,12 +1,12 @@
 //! A request for one reply, as the writer receives it.
 
 use foretoken_engine::owner::Owner;
-use foretoken_engine::session::ToolUse;
+use foretoken_engine::session::{ToolChoice, ToolUse};
 use foretoken_engine::speculation::Speculation;
 use foretoken_grammar::Grammar;
-use foretoken_model::ChatMessage;
 use foretoken_model::sampling::{Mode, Sampling};
 use foretoken_model::token::TokenId;
+use foretoken_model::{ChatMessage, Role};
 
 /// Prompt and options of one reply.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,6 +78,9 @@ pub struct Defaults {
     pub thinking: Option<bool>,
     /// Longest reply in tokens; `None` means as long as the context allows.
     pub max_tokens: Option<usize>,
+    /// `true` if the reply to a question begins with a call of a tool, where the client lets the
+    /// model decide.
+    pub tool_first: bool,
 }
 
 impl SamplingChoices {
@@ -127,6 +130,21 @@ impl Order {
             tools: None,
             choices: 1,
             logprobs: None,
+        }
+    }
+
+    /// Lets the reply to a question begin with a call, unless the client decides about that.
+    /// Messages after a call's result, such as an agent's remarks, are no question.
+    pub(crate) fn begin_with_call(&mut self) {
+        let Prompt::Conversation(messages) = &self.prompt else { return };
+        let mut new = messages.iter().rev().take_while(|message| message.role != Role::Assistant);
+        let is_asked = messages.last().is_some_and(|last| last.role == Role::User)
+            && new.all(|message| message.role != Role::Tool);
+        if let Some(tools) = self.tools.as_mut().filter(|tools| is_asked && tools.choice == ToolChoice::Auto)
+        {
+            tools.choice = ToolChoice::Required;
+            // Small models do not stop calling by themselves.
+            tools.parallel = false;
         }
     }
 }

@@ -17,11 +17,14 @@ use crate::reply_parser::ReplyParser;
 /// Returns errors of the template and the tokenizer, and those of
 /// [`Decoder::admit`](foretoken_engine::decoder::Decoder::admit).
 pub fn request(
-    order: Order,
+    mut order: Order,
     session: &Session,
     defaults: &Defaults,
     stop: &dyn Fn() -> bool,
 ) -> Result<(Request, ReplyParser)> {
+    if defaults.tool_first {
+        order.begin_with_call();
+    }
     let separates = order.separates_thinking;
     let prompt = PromptReader::of(session, defaults.thinking).tokens(&order, stop)?;
     let request = Request {

@@ -59,6 +59,7 @@ impl Local {
             speculation: speculation(self.chosen_draft(), asked),
             thinking: self.settings.thinking,
             max_tokens: longest(*max_tokens),
+            tool_first: false,
         };
         let written = write(&mut self.loaded()?.session, order, &defaults, sink);
         written.map_err(|error| self.failed(error))

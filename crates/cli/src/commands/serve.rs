@@ -52,19 +52,25 @@ pub struct Args {
     /// [default: never]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     idle_minutes: Option<NonZeroU32>,
+    /// Let the reply to a question with tools begin with a call, for small models that forget their
+    /// tools
+    #[arg(long)]
+    tool_first: bool,
     // The last field, since clap would list later options under its last heading.
     #[command(flatten)]
     pub talk: TalkArgs,
 }
 
-pub fn run(Args { talk, port, host, key, context_memory, all_models, idle_minutes }: &Args) -> Result<()> {
+pub fn run(args: &Args) -> Result<()> {
+    let Args { talk, port, host, key, context_memory, all_models, idle_minutes, tool_first } = args;
     // The API's defaults: no sampling filter.
     let base = Sampling { temperature: 1.0, top_p: 1.0, ..Sampling::default() };
     let (sampling, speculation) = (talk.sampling.over(base)?, talk.speculation.speculation()?);
     let key = key.clone().or_else(|| std::env::var(KEY_VARIABLE).ok()).unwrap_or_default();
     let address = Address { host: host.clone(), port: *port, key };
     let models = Arc::new(ServedModels::new(talk, &target_name(talk)?, *all_models)?);
-    let defaults = Defaults { sampling, speculation, thinking: None, max_tokens: talk.max_tokens };
+    let (max_tokens, tool_first) = (talk.max_tokens, *tool_first);
+    let defaults = Defaults { sampling, speculation, thinking: None, max_tokens, tool_first };
     let budget = TextBudget::of_megabytes(*context_memory);
     let loader = SessionLoader { models: Arc::clone(&models), defaults, budget };
     let name = models.first().to_owned();

@@ -299,6 +299,31 @@ fn an_engine_error_is_reported_and_the_next_request_is_answered() {
 }
 
 #[test]
+fn with_tool_first_the_reply_to_a_question_begins_with_a_call_and_those_after_results_do_not() {
+    let served = start(&[&PAIR[..], &["--tool-first"]].concat());
+    let parameters = json!({
+        "type": "object", "properties": { "at": { "enum": ["sky", "sea"] } }, "required": ["at"],
+        "additionalProperties": false,
+    });
+    let tools = json!([{ "type": "function", "function": { "name": "look", "parameters": parameters } }]);
+    let call = json!({ "id": "c", "type": "function", "function": { "name": "look", "arguments": "{\"at\": \"sea\"}" } });
+    let question = json!({ "role": "user", "content": "What is there?" });
+    let called = json!({ "role": "assistant", "tool_calls": [call] });
+    let result = json!({ "role": "tool", "tool_call_id": "c", "content": "A ship." });
+    let calls = |messages: &[&Value], choice: &str| {
+        let asked = json!({
+            "messages": messages, "tools": tools, "tool_choice": choice, "temperature": 0, "max_tokens": 60,
+        });
+        served.ask("chat/completions", &asked).json()["choices"][0]["finish_reason"] == "tool_calls"
+    };
+    assert!(calls(&[&question], "auto") && !calls(&[&question], "none"));
+    assert!(!calls(&[&question, &called, &result], "auto"));
+    assert!(!calls(&[&question, &called, &result, &question], "auto"), "a remark of an agent");
+    let answer = json!({ "role": "assistant", "content": "A ship." });
+    assert!(calls(&[&question, &called, &result, &answer, &question], "auto"));
+}
+
+#[test]
 fn a_reply_stops_when_the_client_disconnects() {
     let served = start(&PAIR);
     let endless = story(json!({ "stream": true, "ignore_eos": true, "temperature": 0 })).to_string();
