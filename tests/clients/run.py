@@ -8,6 +8,7 @@ Starts `serve` on the starter pair itself. Every check that fails ends it with t
 import subprocess
 import sys
 
+import with_aider
 import with_anthropic
 import with_claude_code
 import with_openai
@@ -28,6 +29,7 @@ def main() -> None:
     finally:
         server.terminate()
         server.wait()
+    with_aider.check(sys.argv[1])
     with_claude_code.check(sys.argv[1])
 
 

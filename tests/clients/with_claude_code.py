@@ -1,6 +1,6 @@
 """Runs a session of Claude Code against a local server, where its program and a model are given.
 
-    CLAUDE_CODE=PROGRAM CLAUDE_CODE_MODEL=FILE run.py FORETOKEN_CLI
+    CLAUDE_CODE=PROGRAM AGENT_MODEL=FILE run.py FORETOKEN_CLI
 
 Claude Code (`npm install @anthropic-ai/claude-code`) is not free software, so no test installs it. The model reads
 a file with a tool of Claude Code, whose result goes back to it. Instructions and tools are cut down to that, since
@@ -13,22 +13,18 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import agent
+
 INSTRUCTIONS = "You answer questions about files. Read a file with the tool Read before you answer."
 
 
 def check(program: str) -> None:
-    claude, model = os.environ.get("CLAUDE_CODE"), os.environ.get("CLAUDE_CODE_MODEL")
-    if not claude or not model:
+    given = agent.given("CLAUDE_CODE")
+    if not given:
         print("Claude Code: not given")
         return
-    command = [program, "serve", "--port", "0", "--target", model, "--draft", "none", "--max-tokens", "200"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    try:
-        url = server.stdout.readline().removeprefix("Listening on ").strip().removesuffix("/v1")
-        session(claude, url, Path(model).stem)
-    finally:
-        server.terminate()
-        server.wait()
+    with agent.server(program, given[1]) as (url, model):
+        session(given[0], url.removesuffix("/v1"), model)
 
 
 def session(claude: str, url: str, model: str) -> None:
