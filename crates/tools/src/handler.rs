@@ -28,6 +28,13 @@ pub struct Progress {
     pub message: String,
 }
 
+impl From<ProgressNotificationParam> for Progress {
+    fn from(params: ProgressNotificationParam) -> Self {
+        let ProgressNotificationParam { progress, total, message, .. } = params;
+        Self { done: progress, total, message: printable(&message.unwrap_or_default()) }
+    }
+}
+
 /// Progress of the calls that run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Calls(Arc<Mutex<HashMap<ProgressToken, Option<Progress>>>>);
@@ -105,9 +112,8 @@ impl ClientHandler for Handler {
     }
 
     async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        let ProgressNotificationParam { progress_token, progress, total, message, .. } = params;
-        let message = printable(&message.unwrap_or_default());
-        self.calls.report(&progress_token, Progress { done: progress, total, message });
+        let call = params.progress_token.clone();
+        self.calls.report(&call, params.into());
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {

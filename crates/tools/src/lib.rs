@@ -7,7 +7,7 @@
 //! - [`McpFile`], [`ServerConfig`]: servers in `mcp.json`; [`other_files`]: those of other programs
 //! - [`ServerPrompt`], [`ServerResource`]: texts of servers that a person picks
 //! - `connection`: handshake and requests; `listing`: what a server has; `process`: servers that are
-//!   child processes; `watched`: what they write
+//!   child processes; `watched`: what they write; [`Output`]: the same without a session, for tests
 //! - [`Outcome`]: the result of a call as text
 //! - [`Builtin`]: tools of this program, such as arithmetic; [`BuiltinContext`]: what they need of it
 
@@ -22,6 +22,7 @@ mod listing;
 mod log;
 mod offer;
 mod outcome;
+mod output;
 mod process;
 mod prompt;
 mod resource;
@@ -34,6 +35,7 @@ pub use error::{Error, Result};
 pub use handler::Progress;
 pub use offer::{Offer, Source, builtin_offers};
 pub use outcome::Outcome;
+pub use output::Output;
 pub use prompt::{PromptArgument, ServerPrompt};
 pub use resource::{ReadFile, ResourceText, ServerResource};
 pub use toolbox::{ServerState, ServerStatus, Toolbox};

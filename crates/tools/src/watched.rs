@@ -42,7 +42,7 @@ impl<R> Watched<R> {
     }
 
     /// Processes bytes that were read; returns the fault if there is one.
-    fn watch(&mut self, bytes: &[u8]) -> Option<Error> {
+    pub(crate) fn watch(&mut self, bytes: &[u8]) -> Option<Error> {
         for &byte in bytes {
             if byte == b'\n' {
                 self.end_line();

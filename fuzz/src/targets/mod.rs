@@ -9,6 +9,7 @@ mod gguf;
 mod hub;
 mod import;
 mod ipc;
+mod mcp;
 mod office;
 mod remote;
 mod server;
@@ -58,8 +59,8 @@ impl Memory {
 type Make = fn() -> Target;
 
 /// All targets, each with its share of a hundred executions: fast ones get more.
-pub const ALL: [(&str, u64, Make); 20] = [
-    ("hub", 15, hub::target),
+pub const ALL: [(&str, u64, Make); 21] = [
+    ("hub", 14, hub::target),
     ("trace", 15, trace::target),
     ("template", 12, template::target),
     ("server", 6, server::target),
@@ -79,6 +80,7 @@ pub const ALL: [(&str, u64, Make); 20] = [
     ("contexts", 3, contexts::target),
     ("calls", 1, calls::target),
     ("gbnf", 1, gbnf::target),
+    ("mcp", 1, mcp::target),
 ];
 
 /// Returns the target of this name.
