@@ -93,6 +93,40 @@ async fn a_server_is_switched_on_and_a_call_waits_runs_and_the_reply_goes_on() {
     window.close().await;
 }
 
+/// Runs where AGENT_MODEL names a model's file, as for the agents of `make test-clients`:
+/// Qwen2.5-Coder 1.5B passes.
+#[tokio::test]
+async fn a_real_model_reads_a_file_with_a_server_in_both_themes() {
+    let Some(model) = std::env::var_os("AGENT_MODEL") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (data, shared) = (folder.path().join("data"), folder.path().join("shared"));
+    std::fs::create_dir_all(&shared).unwrap();
+    std::fs::write(shared.join("note.txt"), "The word is marzipan.\n").unwrap();
+    let window = Window::open(&data).await;
+    let target = json!(model.to_str().unwrap());
+    window.configure(json!({ "target": target, "added_models": [target], "max_tokens": 200 })).await;
+    add_server(&window, shared.to_str().unwrap()).await;
+    window.click("settings-close").await;
+    let note = shared.join("note.txt");
+    let question = format!("Read the text file {} and repeat the word that it names.", note.display());
+    for theme in ["light", "dark"] {
+        window.configure(json!({ "appearance": { "theme": theme } })).await;
+        window.click("tool-picker").await;
+        window.click("tool-mode-first").await;
+        window.ask(&question).await;
+        window.wait("the call waits", async || state(&window).await == "asked").await;
+        window.save_picture(&format!("real-call-asks-{theme}")).await;
+        window.click("call-once").await;
+        window.wait("the call has ended", async || state(&window).await == "done").await;
+        window.wait_for_reply(2).await;
+        assert!(window.text("call-result").await.contains("marzipan"));
+        window.click("call-result").await;
+        window.save_picture(&format!("real-call-done-{theme}")).await;
+        window.click("new-chat").await;
+    }
+    window.close().await;
+}
+
 #[tokio::test]
 async fn a_prompt_of_a_server_goes_into_the_message_and_a_resource_becomes_an_attachment() {
     let folder = tempfile::tempdir().unwrap();
