@@ -183,8 +183,8 @@ impl<C: Codebook> Blocks for Whole<C> {
     }
 }
 
-/// Blocks of two groups of 32 whose halves have scales of their own, unsigned numbers with four bits
-/// of exponent and three of mantissa: NVFP4.
+/// Blocks of two groups of 32 whose halves have scales of their own, unsigned numbers with four
+/// bits of exponent and three of mantissa: NVFP4.
 pub struct Sixteens<C>(PhantomData<C>);
 
 impl<C: Codebook> Blocks for Sixteens<C> {

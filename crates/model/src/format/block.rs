@@ -65,7 +65,7 @@ impl Block {
                 self.take_thirty_two(format, &bytes[1..]);
             }
             Format::Nvfp4 => {
-                // The scale that is not a number counts as zero, and the sign is ignored, as in ggml.
+                // The scale that is not a number counts as zero, and signs are ignored, as in ggml.
                 let scale = |byte: u8| if byte == 127 { 0 } else { byte & 127 };
                 self.parts.iter_mut().zip(&bytes[..4]).for_each(|(part, &byte)| *part = scale(byte));
                 for (bytes, quants) in bytes[4..].chunks_exact(8).zip(self.quants.chunks_exact_mut(16)) {

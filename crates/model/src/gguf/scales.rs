@@ -1,6 +1,6 @@
-//! Scales of NVFP4 matrices, which GGUF files have as tensors of their own: `X.scale` multiplies the
-//! weights of `X.weight`, one number for each matrix of a stack. `X.input_scale` is for activations
-//! in four bits, which no engine here uses.
+//! Scales of NVFP4 matrices, which GGUF files have as tensors of their own: `X.scale` multiplies
+//! the weights of `X.weight`, one number for each matrix of a stack. `X.input_scale` is for
+//! activations in four bits, which no engine here uses.
 
 use crate::format::Format;
 use crate::tensors::{Factor, Tensors};
