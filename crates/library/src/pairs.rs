@@ -87,7 +87,7 @@ impl Choice {
         let model = |repository| {
             let mut models = catalogue().iter().flat_map(|family| family.models()).map(|(_, model)| model);
             let found = models.find(|model| model.repository == repository);
-            *found.expect("a recommended model is in the catalogue")
+            *found.unwrap_or_else(|| unreachable!("{repository} is in the catalogue, as tests check"))
         };
         let (target, draft) = (model(self.target), self.draft.map(model));
         Pair { target, draft, purpose: self.purpose, speedup: self.speedup }

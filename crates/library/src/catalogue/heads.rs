@@ -29,8 +29,10 @@ struct List {
     heads: Vec<KnownHead>,
 }
 
-static LIST: LazyLock<List> =
-    LazyLock::new(|| serde_json::from_str(include_str!("heads.json")).expect("heads.json has heads"));
+static LIST: LazyLock<List> = LazyLock::new(|| {
+    let read = serde_json::from_str(include_str!("heads.json"));
+    read.unwrap_or_else(|error| unreachable!("heads.json, which the tests read: {error}"))
+});
 
 /// Returns the known heads for `model`, a repository (`owner/name`) or a file of one
 /// (`owner/name:file`), in any quantisation.
