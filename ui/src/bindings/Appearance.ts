@@ -9,6 +9,10 @@ export type Appearance = { theme: Theme, language: Language, reduced_motion: boo
  */
 text_size: number, 
 /**
+ * Lets conversations take more of a wide window.
+ */
+wide_chat: boolean, 
+/**
  * Key that sends a message.
  */
 send_key: SendKey, sidebar_open: boolean, inspector_open: boolean, };

@@ -66,6 +66,7 @@ export const defaults: Settings = {
     "language": "system",
     "reduced_motion": false,
     "text_size": 100,
+    "wide_chat": false,
     "send_key": "enter",
     "sidebar_open": true,
     "inspector_open": true
