@@ -489,7 +489,9 @@ fn complete_replies(grammar: &Grammar, seed: u32) -> Vec<Reply> {
     static DECODER: Mutex<Option<(Decoder, Drafters)>> = Mutex::new(None);
     let mut shared = DECODER.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let (decoder, drafters) = shared.get_or_insert_with(random_decoder);
-    let drawn = Sampling { temperature: 0.9, top_p: 1.0, seed: Some(seed), ..Sampling::default() };
+    // Eight equal calls of a short form would end a reply as one that repeats itself.
+    let drawn =
+        Sampling { temperature: 0.9, top_p: 1.0, seed: Some(seed), stop_loops: false, ..Sampling::default() };
     let reproducible = Sampling { mode: Mode::Reproducible, ..drawn.clone() };
     let mut reply = |sampling: &Sampling, speculation| {
         let request = Request {
