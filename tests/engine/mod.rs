@@ -6,6 +6,7 @@ mod block_heads;
 mod broken_models;
 mod constraints;
 mod drafted_distribution;
+mod embeddings;
 mod evaluation;
 mod exact;
 mod families;

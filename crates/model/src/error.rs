@@ -89,6 +89,18 @@ pub enum Error {
     HeadAlone { path: PathBuf },
 
     #[error(
+        "{path} is an embedding model: it finds texts of similar meaning and writes no text. Use it for the search \
+         in documents (--embedding-model), and choose another model as the target.", path = .path.display()
+    )]
+    OnlyEmbeddings { path: PathBuf },
+
+    #[error(
+        "{path} is no embedding model that Foretoken runs: found {found}, expected {supported}. Choose an embedding \
+         model such as multilingual-e5-small.", path = .path.display(), found = sentence(found)
+    )]
+    NoEmbeddings { path: PathBuf, found: String, supported: &'static str },
+
+    #[error(
         "{path} contains no MTP head. Choose another draft, or a file of this model that has one.",
         path = .path.display()
     )]
@@ -138,6 +150,7 @@ impl Error {
             Self::OtherTarget(_) => ProblemKind::OtherTarget,
             Self::HeadAlone { .. } => ProblemKind::DraftHead,
             Self::NoMtp { .. } => ProblemKind::NotInFile,
+            Self::OnlyEmbeddings { .. } => ProblemKind::EmbeddingModel,
             _ => ProblemKind::CannotBeUsed,
         }
     }

@@ -115,11 +115,11 @@ impl Folder {
         Ok(tensors)
     }
 
-    /// Locates the tensors that `canonical` names, those of the vision model.
+    /// Locates the tensors that `canonical` names, such as those of the vision model.
     ///
     /// # Errors
     /// As [`Self::tensors`].
-    pub fn vision_tensors(&self, canonical: &dyn Fn(&str) -> Option<String>) -> Result<Tensors> {
+    pub fn named_tensors(&self, canonical: &dyn Fn(&str) -> Option<String>) -> Result<Tensors> {
         let mut tensors = Tensors::none(&self.path);
         for name in self.weight_files()? {
             let path = self.path.join(name);
@@ -146,12 +146,19 @@ impl Folder {
     /// # Errors
     /// `Error::Io`; `Error::BadModel` for invalid JSON.
     pub fn processor(&self) -> Result<Json> {
-        let read = |name: &str| read_json(&self.path.join(name), limits::SMALL_DOCUMENT);
-        let whole = read("processor_config.json")?.unwrap_or_default();
+        let whole = self.document("processor_config.json")?;
         if whole["image_processor"].is_object() {
             return Ok(whole["image_processor"].clone());
         }
-        Ok(read("preprocessor_config.json")?.unwrap_or_default())
+        self.document("preprocessor_config.json")
+    }
+
+    /// Reads another small JSON document; null if there is none.
+    ///
+    /// # Errors
+    /// `Error::Io`; `Error::BadModel` for invalid JSON.
+    pub fn document(&self, name: &str) -> Result<Json> {
+        Ok(read_json(&self.path.join(name), limits::SMALL_DOCUMENT)?.unwrap_or_default())
     }
 
     /// Returns the source of the chat template, from its own file or the tokenizer's configuration.

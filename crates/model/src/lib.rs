@@ -9,6 +9,7 @@
 //! - [`tokenizer`], [`template`], [`text_stream`]: between messages and tokens
 //! - [`tools`]: tools, and the calls that models write
 //! - [`vision`]: settings and tensors of models that turn pictures into embeddings
+//! - [`embedding`]: settings and tensors of models that turn texts into vectors
 //! - [`child`]: child process for work on untrusted input
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods))]
@@ -18,6 +19,7 @@ pub mod child;
 pub mod config;
 mod description;
 mod draft_head;
+pub mod embedding;
 pub mod error;
 mod family;
 mod folder;
@@ -60,6 +62,7 @@ pub use config::{
     RopeScaling, RopeTable, Rotary, Scoring, Selector, SharedExpert, SigmoidGating,
 };
 pub use description::{Description, Sizes, TokenizerDescription, label};
+pub use embedding::EmbeddingSource;
 pub use error::{Error, Result};
 use family::HeadFamily;
 pub use family::{Activation, Family, RecurrentKind, RotaryLayout};
@@ -113,9 +116,15 @@ impl ModelSource {
     ///
     /// # Errors
     /// `Error::Io`; `Error::BadModel` for what is no model, is cut short or contradicts itself;
-    /// `Error::Architecture` for a family Foretoken does not run.
+    /// `Error::Architecture` for a family Foretoken does not run; `Error::OnlyEmbeddings`.
     pub fn open(path: &Path) -> Result<Self> {
-        if path.is_dir() { Self::open_folder(path) } else { Self::open_gguf(path) }
+        let opened = if path.is_dir() { Self::open_folder(path) } else { Self::open_gguf(path) };
+        match opened {
+            Err(Error::Architecture { .. }) if EmbeddingSource::open(path).is_ok() => {
+                Err(Error::OnlyEmbeddings { path: path.to_owned() })
+            }
+            opened => opened,
+        }
     }
 
     fn open_gguf(path: &Path) -> Result<Self> {

@@ -36,6 +36,8 @@ pub enum ProblemKind {
     LargerThanTarget,
     /// As a target: it is a draft head.
     DraftHead,
+    /// As a target: it is an embedding model.
+    EmbeddingModel,
     /// The file holds no draft head.
     NotInFile,
     CannotBeLoaded,
@@ -63,6 +65,7 @@ impl fmt::Display for ProblemKind {
             Self::OtherTarget => "made for another model",
             Self::LargerThanTarget => "larger than the target",
             Self::DraftHead => "draft head",
+            Self::EmbeddingModel => "embedding model",
             Self::NotInFile => "not in this file",
             Self::CannotBeLoaded => "cannot be loaded",
             Self::CannotBeUsed => "cannot be used",

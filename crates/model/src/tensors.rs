@@ -173,6 +173,13 @@ impl Tensors {
         Ok((0..).zip(numbers).map(|(row, number)| number.saturating_add(first(row))).collect())
     }
 
+    /// Renames all tensors, and drops those without a new name.
+    pub fn renamed(mut self, name: impl Fn(&str) -> Option<String>) -> Self {
+        let stored = std::mem::take(&mut self.stored).into_iter();
+        self.stored = stored.filter_map(|(old, stored)| Some((name(&old)?, stored))).collect();
+        self
+    }
+
     /// Adds a tensor of another model under `name`.
     pub fn borrow(&mut self, name: &str, from: &Self, stored: &Stored) {
         let file = self.files.len();

@@ -3,4 +3,4 @@
 /**
  * Kind of reason why a model cannot be used. Displays as a few words in English.
  */
-export type ProblemKind = "not_found" | "cannot_be_read" | "does_not_answer" | "too_much_memory" | "too_long" | "empty_file" | "incomplete_file" | "damaged_file" | "lfs_pointer" | "unsupported_format" | "unsupported_architecture" | "no_template" | "unsupported_template" | "unsupported_tokenizer" | "other_vocabulary" | "other_target" | "larger_than_target" | "draft_head" | "not_in_file" | "cannot_be_loaded" | "cannot_be_used";
+export type ProblemKind = "not_found" | "cannot_be_read" | "does_not_answer" | "too_much_memory" | "too_long" | "empty_file" | "incomplete_file" | "damaged_file" | "lfs_pointer" | "unsupported_format" | "unsupported_architecture" | "no_template" | "unsupported_template" | "unsupported_tokenizer" | "other_vocabulary" | "other_target" | "larger_than_target" | "draft_head" | "embedding_model" | "not_in_file" | "cannot_be_loaded" | "cannot_be_used";

@@ -37,7 +37,7 @@ impl VisionSource {
         let (config, tensors) = if path.is_dir() {
             let folder = Folder::open(path)?;
             let config = json::config(&folder)?;
-            let tensors = folder.vision_tensors(&|name| names::canonical(name, config.projector))?;
+            let tensors = folder.named_tensors(&|name| names::canonical(name, config.projector))?;
             (config, tensors)
         } else {
             let (header, tensors) = file::open(path)?;

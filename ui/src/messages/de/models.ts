@@ -35,6 +35,7 @@ export const models = {
   "problem.other_target": "für ein anderes Modell trainiert",
   "problem.larger_than_target": "größer als das Zielmodell",
   "problem.draft_head": "Draft-Head",
+  "problem.embedding_model": "Embedding-Modell",
   "problem.not_in_file": "nicht in dieser Datei",
   "problem.cannot_be_loaded": "lässt sich nicht laden",
   "problem.cannot_be_used": "nicht verwendbar",

@@ -33,6 +33,7 @@ export const models = {
   "problem.other_target": "made for another model",
   "problem.larger_than_target": "larger than the target",
   "problem.draft_head": "draft head",
+  "problem.embedding_model": "embedding model",
   "problem.not_in_file": "not in this file",
   "problem.cannot_be_loaded": "cannot be loaded",
   "problem.cannot_be_used": "cannot be used",
