@@ -1,10 +1,13 @@
-//! Full-text index of documents, in memory: SQLite's FTS5 over their passages.
+//! Index of documents in memory: SQLite's FTS5 over their passages, and embeddings of them where a
+//! model computes these.
 
 use std::fmt;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::passage::passages;
+use crate::ranking::fused;
+use crate::vectors::Vectors;
 use crate::words::{expression, searchable, words};
 
 /// Most bytes of text that are held. The document that was searched longest ago is dropped first.
@@ -44,7 +47,37 @@ impl DocumentKey {
     }
 }
 
-/// A passage that contains words of a question.
+/// A question to the index.
+#[derive(Debug, Clone, Copy)]
+pub struct Query<'a> {
+    pub words: &'a str,
+    /// Embedding of the question, by the model that embeds the passages.
+    pub vector: Option<&'a [f32]>,
+}
+
+impl<'a> From<&'a str> for Query<'a> {
+    fn from(words: &'a str) -> Self {
+        Self { words, vector: None }
+    }
+}
+
+/// A passage without an embedding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unembedded {
+    document: i64,
+    number: i64,
+    /// Its heading and text.
+    pub text: String,
+}
+
+/// How many of some passages have an embedding.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Coverage {
+    pub embedded: usize,
+    pub passages: usize,
+}
+
+/// A passage that matches a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     pub document: DocumentKey,
@@ -59,8 +92,12 @@ pub struct Found {
 #[derive(Debug)]
 pub struct Index {
     connection: Connection,
+    vectors: Vectors,
     most_bytes: i64,
 }
+
+/// Matches of a ranking that are merged with those of the other.
+const CANDIDATES: usize = 50;
 
 const TABLES: &str = "
     CREATE TABLE documents (
@@ -90,7 +127,7 @@ impl Index {
     pub fn open() -> Result<Self, IndexError> {
         let connection = Connection::open_in_memory()?;
         connection.execute_batch(TABLES)?;
-        Ok(Self { connection, most_bytes: MOST_BYTES })
+        Ok(Self { connection, vectors: Vectors::default(), most_bytes: MOST_BYTES })
     }
 
     /// Returns whether a document can be searched.
@@ -141,42 +178,127 @@ impl Index {
 
     /// Returns the passages of these documents that match a question best, best first, at most
     /// `most`. A passage matches with one word; words in more than a tenth of these documents'
-    /// passages, or in more than 2,000, count only if the question has no rarer ones.
+    /// passages, or in more than 2,000, count only if the question has no rarer ones. With an
+    /// embedding of the question, similar passages match too, and both rankings are merged.
     ///
     /// # Errors
     /// See [`IndexError`].
-    pub fn find(
+    pub fn find<'a>(
         &self,
         documents: &[DocumentKey],
-        question: &str,
+        question: impl Into<Query<'a>>,
         most: usize,
     ) -> Result<Vec<Found>, IndexError> {
+        let Query { words, vector } = question.into();
         let mut ids = Vec::with_capacity(documents.len());
         for document in documents {
             ids.extend(self.id(*document)?);
         }
         self.touch(&ids)?;
+        let Some(vector) = vector else { return self.found(&self.with_words(words, &ids, most)?) };
+        let by_words = self.with_words(words, &ids, CANDIDATES)?;
+        let similar = self.vectors.nearest(&ids, vector, CANDIDATES);
+        self.found(&fused(&[by_words, similar], most))
+    }
+
+    /// Numbers of the passages with words of a question, best first.
+    fn with_words(&self, question: &str, ids: &[i64], most: usize) -> Result<Vec<i64>, IndexError> {
         let ids = serde_json::Value::from(ids).to_string();
         let Some(expression) = self.telling(question, &ids)? else { return Ok(Vec::new()) };
         let mut statement = self.connection.prepare_cached(
-            "SELECT documents.key, passages.id, passages.text, page, heading
+            "SELECT passages.id
              FROM passages_text
              JOIN passages ON passages.id = passages_text.rowid
-             JOIN documents ON documents.id = passages.document
-             WHERE passages_text MATCH ?1 AND documents.id IN (SELECT value FROM json_each(?2))
+             WHERE passages_text MATCH ?1 AND document IN (SELECT value FROM json_each(?2))
              ORDER BY bm25(passages_text), passages.id
              LIMIT ?3",
         )?;
-        let found = statement.query_map(params![expression, ids, most as i64], |row| {
-            Ok(Found {
-                document: DocumentKey(row.get(0)?),
-                number: row.get(1)?,
-                text: row.get(2)?,
-                page: row.get(3)?,
-                heading: row.get(4)?,
-            })
-        })?;
+        let found = statement.query_map(params![expression, ids, most as i64], |row| row.get(0))?;
         Ok(found.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The passages of these numbers, in their order.
+    fn found(&self, numbers: &[i64]) -> Result<Vec<Found>, IndexError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT documents.key, passages.id, passages.text, page, heading
+             FROM passages JOIN documents ON documents.id = passages.document
+             WHERE passages.id = ?1",
+        )?;
+        let found = numbers.iter().map(|number| {
+            statement.query_row([number], |row| {
+                Ok(Found {
+                    document: DocumentKey(row.get(0)?),
+                    number: row.get(1)?,
+                    text: row.get(2)?,
+                    page: row.get(3)?,
+                    heading: row.get(4)?,
+                })
+            })
+        });
+        Ok(found.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Returns the next passage without an embedding, of the document searched last that has one.
+    ///
+    /// # Errors
+    /// See [`IndexError`].
+    pub fn unembedded(&self) -> Result<Option<Unembedded>, IndexError> {
+        let mut documents =
+            self.connection.prepare_cached("SELECT id FROM documents ORDER BY searched DESC, id DESC")?;
+        let documents = documents.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()?;
+        for document in documents {
+            if let Some(passage) = self.unembedded_in(document)? {
+                return Ok(Some(passage));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns a document's first passage without an embedding.
+    fn unembedded_in(&self, document: i64) -> Result<Option<Unembedded>, IndexError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT id, heading, text FROM passages WHERE document = ?1 AND id > ?2 ORDER BY id LIMIT 1",
+        )?;
+        let last = self.vectors.last(document).unwrap_or(0);
+        let passage = statement.query_row([document, last], |row| {
+            let (heading, text): (Option<String>, String) = (row.get(1)?, row.get(2)?);
+            let text = heading.map_or_else(|| text.clone(), |heading| format!("{heading}\n{text}"));
+            Ok(Unembedded { document, number: row.get(0)?, text })
+        });
+        Ok(passage.optional()?)
+    }
+
+    /// Adds the embedding of a passage, unless its document was dropped meanwhile.
+    ///
+    /// # Errors
+    /// See [`IndexError`].
+    pub fn embed(&mut self, passage: &Unembedded, vector: &[f32]) -> Result<(), IndexError> {
+        if self.unembedded_in(passage.document)?.is_some_and(|next| next == *passage) {
+            self.vectors.add(passage.document, passage.number, vector);
+        }
+        Ok(())
+    }
+
+    /// Removes all embeddings, before another model computes them.
+    pub fn forget_embeddings(&mut self) {
+        self.vectors.clear();
+    }
+
+    /// Returns how many passages of all documents have an embedding.
+    ///
+    /// # Errors
+    /// See [`IndexError`].
+    pub fn coverage(&self) -> Result<Coverage, IndexError> {
+        let mut statement =
+            self.connection.prepare_cached("SELECT document, count(*) FROM passages GROUP BY document")?;
+        let documents = statement.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
+        let mut coverage = Coverage::default();
+        for document in documents {
+            let (document, passages) = document?;
+            coverage.passages += passages as usize;
+            coverage.embedded += self.vectors.count(document);
+        }
+        Ok(coverage)
     }
 
     fn id(&self, document: DocumentKey) -> Result<Option<i64>, IndexError> {
@@ -240,6 +362,7 @@ impl Index {
             )?;
             transaction.execute("DELETE FROM passages WHERE document = ?1", [oldest])?;
             transaction.execute("DELETE FROM documents WHERE id = ?1", [oldest])?;
+            self.vectors.remove(oldest);
         }
         Ok(transaction.commit()?)
     }
@@ -336,6 +459,48 @@ mod tests {
         assert_eq!(found.len(), 5, "'keeper' is in the other document only");
     }
 
+    /// Adds embeddings of one number per passage: 1 for those that contain `word`.
+    fn embed_all(index: &mut Index, word: &str) {
+        while let Some(passage) = index.unembedded().unwrap() {
+            let similar = f32::from(u8::from(passage.text.contains(word)));
+            index.embed(&passage, &[similar, 1.0 - similar]).unwrap();
+        }
+    }
+
+    #[test]
+    fn passages_are_found_by_their_embeddings_too() {
+        let (mut index, keys) = index(&[&sections(&["The fox runs.", "The hen sleeps.", "The dog barks."])]);
+        let find = |index: &Index, words, vector: [f32; 2]| {
+            let found = index.find(&keys, Query { words, vector: Some(&vector) }, 2).unwrap();
+            found.into_iter().filter_map(|found| found.heading).collect::<Vec<_>>()
+        };
+        assert_eq!(find(&index, "vixen", [1.0, 0.0]), [""; 0]);
+        assert_eq!(index.coverage().unwrap(), Coverage { embedded: 0, passages: 3 });
+        embed_all(&mut index, "hen");
+        assert_eq!(index.coverage().unwrap(), Coverage { embedded: 3, passages: 3 });
+        assert_eq!(find(&index, "poultry", [1.0, 0.0])[0], "S1");
+        assert_eq!(find(&index, "fox", [1.0, 0.0]), ["S0", "S1"], "the first of either ranking");
+        assert_eq!(find(&index, "hen", [1.0, 0.0])[0], "S1");
+        assert_eq!(headings(&index, &keys, "poultry"), [""; 0], "without an embedding of the question");
+        index.forget_embeddings();
+        assert_eq!(find(&index, "poultry", [1.0, 0.0]), [""; 0]);
+    }
+
+    #[test]
+    fn the_document_searched_last_is_embedded_first_and_a_dropped_one_never() {
+        let (mut index, keys) = index(&["fox one", "fox two"]);
+        index.find(&keys[..1], "fox", 5).unwrap();
+        let first = index.unembedded().unwrap().unwrap();
+        assert_eq!(first.text, "fox one");
+        index.find(&keys[1..], "fox", 5).unwrap();
+        index.most_bytes = 15;
+        index.add("fox six").unwrap();
+        index.embed(&first, &[1.0]).unwrap();
+        assert_eq!(index.coverage().unwrap(), Coverage { embedded: 0, passages: 2 });
+        embed_all(&mut index, "six");
+        assert_eq!(index.unembedded().unwrap(), None);
+    }
+
     #[test]
     fn any_question_is_safe() {
         let (index, keys) = index(&["say \"fox\" AND run"]);
@@ -344,7 +509,7 @@ mod tests {
         }
         assert_eq!(index.find(&keys, "\"fox\" OR", 5).unwrap().len(), 1);
         let long = "fox hen ".repeat(100_000);
-        assert_eq!(index.find(&keys, &long, 5).unwrap().len(), 1);
+        assert_eq!(index.find(&keys, long.as_str(), 5).unwrap().len(), 1);
     }
 
     #[test]
