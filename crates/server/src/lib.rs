@@ -6,6 +6,7 @@
 //!   listens
 //! - `routes`: endpoints; `guard`: access control
 //! - `protocol`: the protocols; `completions`, `messages`, `responses`: requests and replies
+//! - `embeddings`: requests for embeddings of texts
 //! - `fields`, `conversation`: parts of request bodies in all protocols
 //! - [`order`]: a request as the writer receives it; `request`: as the engine does
 //! - `tool_use`: checks of the tools that a request offers
@@ -23,6 +24,7 @@
 pub mod address;
 mod completions;
 mod conversation;
+mod embeddings;
 mod fields;
 mod format;
 pub mod fuzzing;

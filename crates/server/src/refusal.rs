@@ -95,7 +95,7 @@ impl Refusal {
     pub(crate) fn unknown_path(path: &str) -> Self {
         let message = format!(
             "Unknown path {path}. Available: /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, \
-             /v1/models and /health."
+             /v1/embeddings, /v1/models and /health."
         );
         Self::new(Kind::UnknownPath, message)
     }
@@ -103,6 +103,13 @@ impl Refusal {
     pub(crate) fn unknown_model(found: &str, loaded: &str) -> Self {
         let message = format!("The model '{found}' is not loaded. Use '{loaded}', or leave 'model' out.");
         Self { field: Some("model".to_owned()), ..Self::new(Kind::UnknownModel, message) }
+    }
+
+    /// A request for embeddings without a model for them.
+    pub(crate) fn no_embedder() -> Self {
+        let message = "There is no embedding model. Choose one in Settings > Documents, or start the server with \
+                       --embedding-model.";
+        Self::new(Kind::UnknownModel, message)
     }
 
     pub(crate) fn wrong_method(allowed: &str) -> Self {

@@ -17,6 +17,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::completions::Kind;
+use crate::embeddings::EmbeddingRequest;
 use crate::format::{Format, now};
 use crate::guard::{Guard, HEALTH, guard, owner};
 use crate::log::{Logging, RequestLog, logged};
@@ -37,6 +38,9 @@ const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Path of OpenAI's responses.
 const RESPONSES: &str = "/v1/responses";
 
+/// Path of OpenAI's embeddings.
+const EMBEDDINGS: &str = "/v1/embeddings";
+
 /// Path of Anthropic's messages, and beginning of those below it.
 const MESSAGES: &str = "/v1/messages";
 
@@ -52,6 +56,8 @@ struct ServerState {
     queue: Queue,
     /// Queue of prompts to count, which wait for no reply.
     counts: Queue,
+    /// Queue of texts to embed.
+    embeddings: Queue,
 }
 
 pub fn router(writer: Arc<dyn Writer>, who: Guard, log: RequestLog) -> Router {
@@ -59,12 +65,15 @@ pub fn router(writer: Arc<dyn Writer>, who: Guard, log: RequestLog) -> Router {
         post(move |State(state): State<ServerState>, request: Request| state.reply(request, endpoint))
     };
     let count = |State(state): State<ServerState>, request: Request| state.count(request);
+    let embed = |State(state): State<ServerState>, request: Request| state.embed(request);
+    let queue = || Queue::new(WAITING);
     Router::new()
         .route("/v1/chat/completions", reply(Endpoint::Completion(Kind::Chat)))
         .route("/v1/completions", reply(Endpoint::Completion(Kind::Text)))
         .route(RESPONSES, reply(Endpoint::Responses))
         .route(MESSAGES, reply(Endpoint::Messages))
         .route("/v1/messages/count_tokens", post(count))
+        .route(EMBEDDINGS, post(embed))
         .route("/v1/models", get(list_models))
         .route("/v1/models/{*name}", get(one_model))
         .route(HEALTH, get(health))
@@ -74,7 +83,7 @@ pub fn router(writer: Arc<dyn Writer>, who: Guard, log: RequestLog) -> Router {
         .layer(from_fn_with_state(who, guard))
         .layer(from_fn(in_protocol))
         .layer(from_fn_with_state(log, logged))
-        .with_state(ServerState { writer, queue: Queue::new(WAITING), counts: Queue::new(WAITING) })
+        .with_state(ServerState { writer, queue: queue(), counts: queue(), embeddings: queue() })
 }
 
 /// Middleware that gives refusals the format of the path's protocol.
@@ -97,7 +106,9 @@ async fn unknown_path(method: Method, uri: Uri) -> Answer {
 
 async fn wrong_method(method: Method, uri: Uri) -> Answer {
     let path = uri.path();
-    let takes_post = path.ends_with("completions") || path == RESPONSES || path.starts_with(MESSAGES);
+    let takes_post = path.ends_with("completions")
+        || [RESPONSES, EMBEDDINGS].contains(&path)
+        || path.starts_with(MESSAGES);
     match takes_post {
         true if method == Method::HEAD => Ok(StatusCode::OK.into_response()),
         true => Err(Refusal::wrong_method("POST")),
@@ -176,21 +187,42 @@ impl ServerState {
         let tokens = counted.await.map_err(|_| Refusal::failed(STOPPED))??;
         Ok(axum::Json(json!({ "input_tokens": tokens })).into_response())
     }
+
+    /// Computes embeddings, for one request at a time.
+    async fn embed(self, request: Request) -> Answer {
+        let logging = request.extensions().get::<Logging>().cloned();
+        let request = EmbeddingRequest::read(&arrived(request).await?)?;
+        let _slot = self.embeddings.acquire().await?;
+        let writer = Arc::clone(&self.writer);
+        let loaded = spawn_blocking(move || writer.embedder());
+        let embedder = loaded.await.map_err(|_| Refusal::failed(STOPPED))?.ok_or_else(Refusal::no_embedder)?;
+        if let Some(wanted) = request.model.as_deref().filter(|wanted| *wanted != embedder.name()) {
+            return Err(Refusal::unknown_model(wanted, embedder.name()));
+        }
+        if let Some(logging) = &logging {
+            logging.model(embedder.name());
+        }
+        Ok(axum::Json(request.response(embedder).await?).into_response())
+    }
 }
 
 async fn read(request: Request, endpoint: Endpoint) -> Result<ParsedRequest, Refusal> {
+    let owner = owner(request.headers());
+    let parsed = ParsedRequest::read(&arrived(request).await?, endpoint)?;
+    Ok(ParsedRequest { order: Order { owner, ..parsed.order }, ..parsed })
+}
+
+/// Body of a request in JSON.
+async fn arrived(request: Request) -> Result<Bytes, Refusal> {
     if !is_json(request.headers()) {
         return Err(Refusal::wrong_type());
     }
-    let owner = owner(request.headers());
     let arrived =
         timeout(ARRIVAL_TIMEOUT, Bytes::from_request(request, &())).await.map_err(|_| Refusal::too_slow())?;
-    let body = arrived.map_err(|rejection| match rejection.status() {
+    arrived.map_err(|rejection| match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => Refusal::too_large(MAX_BODY),
         _ => Refusal::bad_request("The request ended early."),
-    })?;
-    let parsed = ParsedRequest::read(&body, endpoint)?;
-    Ok(ParsedRequest { order: Order { owner, ..parsed.order }, ..parsed })
+    })
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -2,8 +2,10 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use foretoken_engine::trace::{Finish, Summary};
+use foretoken_model::embedding::TextEmbedder;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 use crate::logprob::Logprob;
@@ -32,6 +34,11 @@ pub trait Writer: Send + Sync + 'static {
     /// # Errors
     /// Those of a reply to it.
     fn count(&self, model: &str, order: Order) -> Result<usize, Refusal>;
+
+    /// Returns the embedding model, which may have to be loaded first; `None` without one.
+    fn embedder(&self) -> Option<Arc<dyn TextEmbedder>> {
+        None
+    }
 }
 
 /// Returns the public name of a model: the file or folder name if `name` is a path.
