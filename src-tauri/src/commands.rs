@@ -17,12 +17,12 @@ use foretoken_app::App;
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{
     Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, Attached, CallDecision, CatalogueFamily, CheckProgress,
-    CommandError, ContextUse, Conversation, ConversationSetup, Download, EngineChange, ErrorCode, Export,
-    FileDrag, FilledArgument, Folder, FoundRepository, ImportProgress, ImportableServers, Imported,
-    ImportedTrace, Message, ModelEntry, PairSpeedup, Preset, PresetValues, Recommendation, Reply, ReplyCheck,
-    ReplyEvent, Repository, SearchHit, SearchService, Sent, ServerContents, ServerRequest, ServerStatus,
-    Settings, Theme, TokenCount, TokenSource, ToolRule, ToolsStatus, TraceStorage, Unsent, UnsentEdit,
-    UnsentFile, ViewState,
+    CommandError, ContextUse, Conversation, ConversationSetup, DocumentSearchStatus, Download, EngineChange,
+    ErrorCode, Export, FileDrag, FilledArgument, Folder, FoundRepository, ImportProgress, ImportableServers,
+    Imported, ImportedTrace, Message, ModelEntry, PairSpeedup, Preset, PresetValues, Recommendation, Reply,
+    ReplyCheck, ReplyEvent, Repository, SearchHit, SearchService, Sent, ServerContents, ServerRequest,
+    ServerStatus, Settings, Theme, TokenCount, TokenSource, ToolRule, ToolsStatus, TraceStorage, Unsent,
+    UnsentEdit, UnsentFile, ViewState,
 };
 use foretoken_app::pace::{EventSender, Pace, Pacer};
 
@@ -256,6 +256,7 @@ commands! {
     fn attachment(shell, id: i64) -> Attached { shell.app()?.attachment(id) }
     fn read_document(shell, file: String) -> DocumentText { Ok(shell.app()?.read_document(&file)) }
     fn count_attachment(shell, file: Attached) -> TokenCount { shell.app()?.count_attachment(&file) }
+    fn document_search_status(shell) -> DocumentSearchStatus { shell.app()?.document_search_status() }
     fn dropped_file(shell, path: String) -> Bytes { Ok(Bytes(shell.state::<Drags>()?.read(&path)?)) }
     fn keep_imported_trace(shell, name: String, text: String) -> Option<u32> {
         Ok(shell.state::<ImportedTraces>()?.keep(name, text))

@@ -40,7 +40,7 @@ fn write(folder: &Path, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
     path
 }
 
-async fn attach(window: &Window, path: &Path) {
+pub async fn attach(window: &Window, path: &Path) {
     window.find_hidden("attach").await.send_keys(path.to_str().unwrap()).await.unwrap();
 }
 

@@ -8,6 +8,7 @@ mod connections;
 mod contexts;
 mod devices;
 mod e2e;
+mod embedding;
 mod finding;
 mod hostile_models;
 mod pictures;

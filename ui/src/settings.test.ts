@@ -256,6 +256,7 @@ const OTHERS: Partial<Record<SettingId, Partial<Settings>>> = {
   tool_web_search: { builtin_tools: ["web_search"] },
   tool_read_attachment: { builtin_tools: ["read_attachment"] },
   tool_search_conversations: { builtin_tools: ["search_conversations"] },
+  embedding_model: { embedding_model: "owner/model" },
   notifications: { notifications: false },
   write_titles: { write_titles: false },
   keep_traces: { keep_traces: false },

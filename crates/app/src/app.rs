@@ -10,7 +10,7 @@ use foretoken_engine::inspection::Inspector;
 use foretoken_engine::session::{Hardware, Host, Learning, ThisComputer};
 use foretoken_forward::device::free_memory;
 use foretoken_library::{Folders, Library, Secrets};
-use foretoken_model::Renderer;
+use foretoken_model::{ProblemKind, Renderer};
 use foretoken_persistence::StatsFile;
 use foretoken_store::Store;
 
@@ -19,6 +19,7 @@ use crate::conversations::document_search::DocumentSearch;
 use crate::conversations::pictures::Pictures;
 use crate::conversations::running::Running;
 use crate::conversations::unstored::Unstored;
+use crate::embedding::{Embedder, Unloaded};
 use crate::engine::page_status;
 use crate::engine::replier::Replier;
 use crate::engine::{Engine, OnAdvice, Repliers};
@@ -62,7 +63,9 @@ pub struct App {
     pub(crate) counting: Latest,
     pub(crate) pictures: Pictures,
     pub(crate) documents: DocumentReader,
-    pub(crate) document_search: DocumentSearch,
+    /// The embedding model of document search and of the local server.
+    pub(crate) embedder: Arc<Embedder>,
+    pub(crate) document_search: Arc<DocumentSearch>,
     settings: Mutex<Settings>,
     /// Held while settings change, so that store, memory and engine agree on the last ones.
     pub(crate) saving: Mutex<()>,
@@ -140,7 +143,9 @@ impl App {
         let engine = Engine::start(host, &folders, models, repliers, settings.clone(), earlier)
             .map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
         let hub = FromHub::open(&folders, &settings.hub_address, engine.lister());
-        let serving = Serving::new(engine.writer());
+        let embedder = Arc::<Embedder>::default();
+        embedder.choose(Unloaded::of(&settings, &library));
+        let serving = Serving::new(engine.writer(Arc::clone(&embedder)));
         serving.apply(|| settings.server.clone());
         Ok(Self {
             engine,
@@ -160,7 +165,8 @@ impl App {
             counting: Latest::default(),
             pictures,
             documents,
-            document_search: DocumentSearch::default(),
+            document_search: Arc::new(DocumentSearch::new(Arc::clone(&embedder))),
+            embedder,
             settings: Mutex::new(settings),
             saving: Mutex::new(()),
             open: Mutex::default(),
@@ -246,6 +252,9 @@ impl App {
         lock(&self.settings).clone_from(&settings);
         let applied = self.apply_settings(concerns_engine(&before, &settings));
         drop(saving);
+        if settings.embedding_model != before.embedding_model {
+            self.use_embedding_model()?;
+        }
         // Resolving its address may take time, which other changes do not wait for.
         if settings.server != before.server {
             self.serving.apply(|| self.settings().server);
@@ -288,7 +297,9 @@ impl App {
         let inspected = self.inspections.one(&path, move || added.entry(&inspector));
         let entry = inspected.flatten().map_err(bad)?;
         // Without a context length it could not be opened, or is a tokenizer alone.
-        if let Some(problem) = entry.problem.clone().filter(|_| entry.context == 0) {
+        let is_unusable =
+            |problem: &Problem| entry.context == 0 && problem.kind != ProblemKind::EmbeddingModel;
+        if let Some(problem) = entry.problem.clone().filter(is_unusable) {
             return Err(bad(problem));
         }
         let id = entry.id.clone();
@@ -311,6 +322,9 @@ impl App {
             }
             settings.drafts.retain(|target, draft| target != id && draft != id);
             settings.model_presets.remove(id);
+            if settings.embedding_model == id {
+                settings.embedding_model.clear();
+            }
             settings
         };
         self.change_settings(remove).map(drop)
@@ -397,8 +411,18 @@ impl App {
 
 /// Returns whether a change concerns more than the page, the server and new conversations.
 fn concerns_engine(before: &Settings, settings: &Settings) -> bool {
-    let Settings { appearance, server, presets, hidden_presets, model_presets, .. } = before.clone();
-    *before != Settings { appearance, server, presets, hidden_presets, model_presets, ..settings.clone() }
+    let Settings { appearance, server, presets, hidden_presets, model_presets, embedding_model, .. } =
+        before.clone();
+    *before
+        != Settings {
+            appearance,
+            server,
+            presets,
+            hidden_presets,
+            model_presets,
+            embedding_model,
+            ..settings.clone()
+        }
 }
 
 /// Returns the texts of earlier conversations that drafts may repeat.

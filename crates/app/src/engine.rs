@@ -50,6 +50,7 @@ use self::saved_contexts::SavedContexts;
 use self::serving::ServerWriter;
 use self::worker::Worker;
 use crate::cancel::{BackgroundJobs, Cancel, Latest};
+use crate::embedding::Embedder;
 use crate::error::Result;
 use crate::ipc::{Arena, ArenaRequest, EngineStatus, PresetValues, PromptSize, ReplyCheck, Settings};
 use crate::lock::lock;
@@ -101,7 +102,8 @@ impl Engine {
         let local = Local::new(host, models, contexts, Arc::clone(&chosen), Arc::clone(&status));
         // A replacement has a tokenizer that is unknown here.
         let prompts = if repliers.instead.is_none() { Arc::clone(&local.prompts) } else { Arc::default() };
-        let worker = Worker { local, remote: Remote::new(repliers.remote), instead: repliers.instead };
+        let remote = Remote::new(repliers.remote);
+        let worker = Worker { local, remote, instead: repliers.instead, when_idle: None };
         thread::Builder::new().name("engine".to_owned()).spawn(move || worker.work(queue))?;
         let engine = Self {
             jobs,
@@ -173,11 +175,17 @@ impl Engine {
         }
     }
 
-    /// Returns the writer of replies for the local server.
-    pub fn writer(&self) -> Arc<dyn Writer> {
+    /// Calls `work` again and again while no job waits, until it returns `false`. It replaces the
+    /// work before.
+    pub fn run_when_idle(&self, work: impl FnMut() -> bool + Send + 'static) {
+        let _ = self.jobs.send(Job::WhenIdle(Box::new(work)));
+    }
+
+    /// Returns the writer of replies for the local server, with the model for embeddings.
+    pub(crate) fn writer(&self, embedder: Arc<Embedder>) -> Arc<dyn Writer> {
         let (jobs, background) = (self.jobs.clone(), Arc::clone(&self.background));
         let (status, prompts) = (Arc::clone(&self.status), Arc::clone(&self.prompts));
-        Arc::new(ServerWriter { jobs, background, status, prompts })
+        Arc::new(ServerWriter { jobs, background, status, prompts, embedder })
     }
 
     /// Queues a reply to `chat`, written with `values`, and returns the receiver of its

@@ -24,7 +24,7 @@ use ts_rs::TS;
 
 pub use attachments::{
     ATTACHMENT_BYTES, ATTACHMENTS, Attached, Attachment, AttachmentKind, ContextUse, DOCUMENT_BYTES,
-    FILE_BYTES, PICTURE_BYTES, Sent, TokenCount,
+    DocumentSearchStatus, FILE_BYTES, PICTURE_BYTES, Sent, TokenCount,
 };
 pub use conversations::{
     Conversation, Export, ExportForm, ImportProgress, Imported, LeftOut, Message, Reply, ReplyEvent, Role,

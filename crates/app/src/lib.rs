@@ -9,7 +9,7 @@
 //! - [`settings`]: defaults and limits, presets
 //! - [`engine`]: the thread that owns the models, and its status
 //! - [`exchange`]: export and import of conversations
-//! - `serving`: the local server
+//! - `serving`: the local server; `embedding`: the embedding model
 //! - `view`: view state of the window and unsent texts; `save`: files for the user
 //! - [`cancel`]: cancellation, and one job at a time
 //! - [`observable`]: values with watchers; [`pace`]: events sent no more often than the page paints
@@ -19,6 +19,7 @@
 pub mod app;
 pub mod cancel;
 pub mod conversations;
+mod embedding;
 pub mod engine;
 pub mod error;
 pub mod exchange;

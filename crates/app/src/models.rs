@@ -107,7 +107,12 @@ impl InstalledModel {
             }
             Err(problem) if problem.was_ended => return Err(problem.into()),
             Err(_) if !self.path.exists() => entry.problem = Some(gone(&self.path)),
-            Err(problem) => entry.problem = Some(problem.into()),
+            Err(problem) => {
+                if problem.kind == ProblemKind::EmbeddingModel {
+                    entry.label = self.name.rsplit('/').next().unwrap_or_default().to_owned();
+                }
+                entry.problem = Some(problem.into());
+            }
         }
         entry.fits = memory::holds(entry.memory_bytes);
         Ok(entry)
@@ -240,7 +245,12 @@ impl Models {
         target: &LoadedTarget<'_>,
         compare: impl Fn(&Path, &Path) -> Result<Compatibility, Problem> + Send + Sync + 'static,
     ) -> Vec<Candidate> {
-        let others: Vec<_> = listed.iter().filter(|(model, _)| model.path != target.path).collect();
+        let drafts = |(model, entry): &&(InstalledModel, ModelEntry)| {
+            let embeds =
+                entry.problem.as_ref().is_some_and(|problem| problem.kind == ProblemKind::EmbeddingModel);
+            model.path != target.path && !embeds
+        };
+        let others: Vec<_> = listed.iter().filter(drafts).collect();
         let problems = self.judge(&others, target, compare);
         let models = others.into_iter().map(|(model, entry)| {
             let method = match problems.get(&model.path) {

@@ -64,6 +64,7 @@ impl Default for Settings {
             builtin_tools: Vec::new(),
             search_service: None,
             searxng_address: String::new(),
+            embedding_model: String::new(),
             hub_address: String::new(),
             remote_servers: Vec::new(),
         }

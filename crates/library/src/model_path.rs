@@ -86,8 +86,15 @@ fn is_split(path: &Path) -> bool {
     read.is_err() || !start.starts_with(b"GGUF") || start.windows(KEY.len()).any(|bytes| bytes == KEY)
 }
 
+/// Document of an embedding model with the way from its states to an embedding, in a folder of its
+/// own.
+pub(crate) const POOLING: &str = "1_Pooling/config.json";
+
 /// Returns whether a folder model needs the file of this name, as weights or beside them.
 pub(crate) fn belongs_to_folder_model(name: &str) -> bool {
+    if name == POOLING {
+        return true;
+    }
     let path = Path::new(name);
     let needed = ["safetensors", "json", "jinja", "txt", "model"];
     path.components().count() == 1 && needed.iter().any(|extension| has_extension(path, extension))

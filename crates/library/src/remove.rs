@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
 use crate::cache::snapshots;
-use crate::model_path::{Part, belongs_to_folder_model, is_known_of_folder_model, visible_entries};
+use crate::model_path::{POOLING, Part, belongs_to_folder_model, is_known_of_folder_model, visible_entries};
 use crate::{Error, Kind, Library, Result};
 
 impl Library {
@@ -119,6 +119,7 @@ fn files_of(model: &Path, belongs: fn(&str) -> bool) -> Vec<PathBuf> {
         return visible_entries(model)
             .map(|entry| entry.path())
             .filter(|path| !path.is_dir() && belongs(path))
+            .chain(Some(model.join(POOLING)).filter(|path| path.symlink_metadata().is_ok()))
             .collect();
     }
     let files = match Part::of(model) {

@@ -15,6 +15,7 @@ import type { CommandError } from "../bindings/CommandError";
 import type { ContextUse } from "../bindings/ContextUse";
 import type { Conversation } from "../bindings/Conversation";
 import type { ConversationSetup } from "../bindings/ConversationSetup";
+import type { DocumentSearchStatus } from "../bindings/DocumentSearchStatus";
 import type { DocumentText } from "../bindings/DocumentText";
 import type { Download } from "../bindings/Download";
 import type { EngineStatus } from "../bindings/EngineStatus";
@@ -251,6 +252,8 @@ export interface Backend {
   readDocument(file: string): Promise<DocumentText>;
   /** Number of tokens of a file in a prompt. */
   countAttachment(file: Attached): Promise<TokenCount>;
+  /** State of the search in documents that are too long for the context. */
+  documentSearchStatus(): Promise<DocumentSearchStatus>;
   /**
    * Tokens in the context before the next message: in total, of the system prompt, of attachments.
    */

@@ -181,6 +181,7 @@ export function backendOver(call: Call, channel: Receive): Backend {
     attachment: (id) => call("attachment", { id }),
     readDocument: (file) => call("read_document", { file }),
     countAttachment: (file) => call("count_attachment", { file }),
+    documentSearchStatus: () => call("document_search_status", {}),
     contextUse: (conversation) => call("context_use", { conversation }),
     send: (conversation, sent, onEvent) =>
       call("send", { conversation, sent, onEvents: batches(onEvent) }),

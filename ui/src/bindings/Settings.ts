@@ -132,6 +132,11 @@ search_service: SearchService | null,
  */
 searxng_address: string, 
 /**
+ * Id of the embedding model with which documents are searched, see [`super::ModelEntry::id`];
+ * empty for a search by words alone.
+ */
+embedding_model: string, 
+/**
  * Address of the hub for searches and downloads, such as a mirror; empty for the one in
  * HF_ENDPOINT, or else the public one.
  */

@@ -12,6 +12,7 @@ import type { CheckProgress } from "./CheckProgress";
 import type { ContextUse } from "./ContextUse";
 import type { Conversation } from "./Conversation";
 import type { ConversationSetup } from "./ConversationSetup";
+import type { DocumentSearchStatus } from "./DocumentSearchStatus";
 import type { DocumentText } from "./DocumentText";
 import type { Download } from "./Download";
 import type { EngineStatus } from "./EngineStatus";
@@ -137,6 +138,7 @@ export type Commands = {
   attachment: { args: { id: number }, returns: Attached },
   read_document: { args: { file: string }, returns: DocumentText },
   count_attachment: { args: { file: Attached }, returns: TokenCount },
+  document_search_status: { args: {}, returns: DocumentSearchStatus },
   dropped_file: { args: { path: string }, returns: ArrayBuffer },
   keep_imported_trace: { args: { name: string, text: string }, returns: number | null },
   imported_traces: { args: {}, returns: Array<ImportedTrace> },

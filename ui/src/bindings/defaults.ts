@@ -86,6 +86,7 @@ export const defaults: Settings = {
   "builtin_tools": [],
   "search_service": null,
   "searxng_address": "",
+  "embedding_model": "",
   "hub_address": "",
   "remote_servers": []
 };

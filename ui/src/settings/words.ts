@@ -15,6 +15,7 @@ const SECTION_IDS = [
   "server",
   "remote",
   "tools",
+  "documents",
   "data",
 ] as const;
 
@@ -109,6 +110,7 @@ const sections = {
   tool_read_attachment: "tools",
   tool_search_conversations: "tools",
   tool_rules: "tools",
+  embedding_model: "documents",
   write_titles: "data",
   export: "data",
   import: "data",

@@ -33,6 +33,7 @@ import { Reply } from "./reply.svelte";
 import { Server } from "./server.svelte";
 import { ServerContents } from "./serverContents.svelte";
 import { Servers } from "./servers.svelte";
+import { DocumentSearch } from "./documentSearch.svelte";
 import { Tools } from "./tools.svelte";
 import { SettingSearch } from "./settingSearch.svelte";
 import { Settings } from "./settings.svelte";
@@ -71,6 +72,7 @@ export class App {
   readonly server: Server;
   readonly servers: Servers;
   readonly tools: Tools;
+  readonly documentSearch: DocumentSearch;
   readonly serverContents: ServerContents;
   info = $state.raw<AppInfo | null>(null);
 
@@ -130,6 +132,7 @@ export class App {
     this.server = new Server(backend);
     this.servers = new Servers(backend, this.settings);
     this.tools = new Tools(backend, this.settings);
+    this.documentSearch = new DocumentSearch(backend);
     this.serverContents = new ServerContents(backend, {
       write: (text) => this.#write(text),
       attach: (name, text) => {

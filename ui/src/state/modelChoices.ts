@@ -10,6 +10,9 @@ import { t } from "../messages/say";
 import { draftLabel } from "../trace/names";
 import { size } from "./amounts";
 
+/** Whether a listed model computes embeddings of texts and writes none. */
+export const embeds = ({ problem }: ModelEntry) => problem?.kind === "embedding_model";
+
 export function targetChoice({ id, label, detail, problem }: ModelEntry) {
   return { id, label, detail: detailWords(detail), problem: refusal(problem) };
 }

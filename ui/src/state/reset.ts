@@ -39,6 +39,7 @@ const STANDARD: Record<SectionId, (values: Settings) => Partial<Settings>> = {
   }),
   remote: () => ({}),
   tools: () => ({ tools: defaults.tools, builtin_tools: defaults.builtin_tools }),
+  documents: () => ({ embedding_model: defaults.embedding_model }),
   data: () => ({ keep_traces: defaults.keep_traces, write_titles: defaults.write_titles }),
 };
 

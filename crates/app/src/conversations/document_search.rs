@@ -1,11 +1,14 @@
 //! Search in attached documents. The index is made at the first search and lives as long as the
-//! program.
+//! program. With an embedding model, passages are found by their meaning too; the engine computes
+//! their embeddings while it has nothing else to do.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use foretoken_documents::{DocumentKey, Found, Index};
+use foretoken_documents::{Coverage, DocumentKey, Found, Index, Query};
+use foretoken_model::embedding::{TextEmbedder, TextUse};
 
+use crate::embedding::Embedder;
 use crate::error::Result;
 use crate::lock::lock;
 
@@ -25,8 +28,10 @@ pub(crate) struct Matches {
 }
 
 /// Searches documents.
-#[derive(Default)]
-pub(crate) struct DocumentSearch(Mutex<Indexed>);
+pub(crate) struct DocumentSearch {
+    embedder: Arc<Embedder>,
+    indexed: Mutex<Indexed>,
+}
 
 #[derive(Default)]
 struct Indexed {
@@ -36,9 +41,13 @@ struct Indexed {
 }
 
 impl DocumentSearch {
+    pub(crate) fn new(embedder: Arc<Embedder>) -> Self {
+        Self { embedder, indexed: Mutex::default() }
+    }
+
     /// Adds the text of a document to the index.
     pub(crate) fn add(&self, text: &str) -> Result<()> {
-        lock(&self.0).index()?.add(text)?;
+        lock(&self.indexed).index()?.add(text)?;
         Ok(())
     }
 
@@ -51,15 +60,49 @@ impl DocumentSearch {
         most: usize,
         text_of: impl Fn(i64) -> Result<String>,
     ) -> Result<Matches> {
-        let mut indexed = lock(&self.0);
+        let vector = self.embedder.model().and_then(|model| vector(&*model, question, TextUse::Query));
+        let mut indexed = lock(&self.indexed);
         let keys = documents.iter().map(|document| match document {
             Document::New(text) => Ok(indexed.index()?.add(text)?),
             Document::Stored(id) => indexed.stored(*id, &text_of),
         });
         let keys = keys.collect::<Result<Vec<_>>>()?;
-        let passages = indexed.index()?.find(&keys, question, most)?;
+        let query = Query { words: question, vector: vector.as_deref() };
+        let passages = indexed.index()?.find(&keys, query, most)?;
         Ok(Matches { keys, passages })
     }
+
+    /// Computes the embedding of the next passage; returns whether there was one.
+    pub(crate) fn embed_next(&self) -> Result<bool> {
+        let Some(model) = self.embedder.model() else { return Ok(false) };
+        let next = lock(&self.indexed).index()?.unembedded()?;
+        let Some(passage) = next else { return Ok(false) };
+        let vector = vector(&*model, &passage.text, TextUse::Passage);
+        // Another model may have been chosen meanwhile.
+        let mut indexed = lock(&self.indexed);
+        if self.embedder.has(&model) {
+            // A passage without an embedding is similar to nothing.
+            indexed.index()?.embed(&passage, &vector.unwrap_or_else(|| vec![0.0; model.width()]))?;
+        }
+        Ok(true)
+    }
+
+    /// Removes all embeddings, after another model was chosen.
+    pub(crate) fn forget_embeddings(&self) -> Result<()> {
+        lock(&self.indexed).index()?.forget_embeddings();
+        Ok(())
+    }
+
+    /// Returns how many passages have an embedding.
+    pub(crate) fn coverage(&self) -> Result<Coverage> {
+        Ok(lock(&self.indexed).index()?.coverage()?)
+    }
+}
+
+/// Embedding of a text; `None` if the model fails.
+fn vector(model: &dyn TextEmbedder, text: &str, purpose: TextUse) -> Option<Vec<f32>> {
+    let embedded = model.embed(text, purpose);
+    embedded.inspect_err(|error| tracing::warn!("a text has no embedding: {error}")).ok().map(|it| it.vector)
 }
 
 impl Indexed {
@@ -80,5 +123,60 @@ impl Indexed {
         let key = self.index()?.add(&text_of(id)?)?;
         self.keys.insert(id, key);
         Ok(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use foretoken_model::embedding::TextEmbedding;
+
+    use super::*;
+
+    /// Embeds by the first letter of the last word; fails on an empty text.
+    struct Letters;
+
+    impl TextEmbedder for Letters {
+        fn name(&self) -> &str {
+            "letters"
+        }
+
+        fn width(&self) -> usize {
+            26
+        }
+
+        fn longest(&self) -> usize {
+            100
+        }
+
+        fn embed(&self, text: &str, _: TextUse) -> foretoken_model::Result<TextEmbedding> {
+            let letter = text.split_whitespace().next_back().and_then(|word| word.bytes().next());
+            let letter = letter.ok_or(foretoken_model::Error::EmptyPrompt)?;
+            let vector = (b'a'..=b'z').map(|other| f32::from(u8::from(other == letter))).collect();
+            Ok(TextEmbedding { vector, tokens: 1, is_cut: false })
+        }
+    }
+
+    fn found(search: &DocumentSearch, text: &str, question: &str) -> Vec<String> {
+        let matches = search.find(&[Document::New(text)], question, 1, |_| unreachable!()).unwrap();
+        matches.passages.into_iter().map(|found| found.text).collect()
+    }
+
+    #[test]
+    fn passages_are_found_by_words_first_and_by_meaning_once_they_have_embeddings() {
+        let search = DocumentSearch::new(Arc::default());
+        let text = "# A\nfox\n# B\nhen\n";
+        assert_eq!(found(&search, text, "hare"), [""; 0]);
+        assert!(!search.embed_next().unwrap(), "no model is chosen");
+        search.embedder.put(Arc::new(Letters));
+        assert_eq!(found(&search, text, "hare"), [""; 0], "nothing is embedded yet");
+        assert!(search.embed_next().unwrap() && search.embed_next().unwrap());
+        assert!(!search.embed_next().unwrap());
+        assert_eq!(search.coverage().unwrap(), Coverage { embedded: 2, passages: 2 });
+        assert_eq!(found(&search, text, "hare"), ["# B\nhen\n"]);
+        assert_eq!(found(&search, text, "fox"), ["# A\nfox\n"]);
+        assert_eq!(found(&search, text, " "), [""; 0], "a question without an embedding");
+        assert!(search.embedder.choose(None));
+        search.forget_embeddings().unwrap();
+        assert_eq!(found(&search, text, "hare"), [""; 0]);
     }
 }

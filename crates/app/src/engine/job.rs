@@ -26,6 +26,9 @@ pub type OnCheck = Box<dyn Fn(CheckProgress) + Send>;
 /// Receives events of the arena, on the engine thread.
 pub type OnArena = Box<dyn Fn(ArenaEvent) + Send>;
 
+/// A step of work that waits for a pause; returns whether there is more.
+pub(super) type WhenIdle = Box<dyn FnMut() -> bool + Send>;
+
 /// A stored reply with its messages.
 pub struct Stored {
     pub messages: Vec<ChatMessage>,
@@ -49,6 +52,8 @@ pub(super) enum Job {
         revision: u64,
     },
     List,
+    /// Work for when no job waits, in place of the work before.
+    WhenIdle(WhenIdle),
     Advise {
         text: Vec<ChatMessage>,
         on_advice: OnAdvice,
@@ -116,7 +121,10 @@ pub(super) enum Job {
 impl Job {
     /// Returns whether the job runs the loaded models.
     pub(super) fn computes(&self) -> bool {
-        let idle = matches!(self, Self::Settings { .. } | Self::List | Self::FinishContexts { .. });
+        let idle = matches!(
+            self,
+            Self::Settings { .. } | Self::List | Self::WhenIdle(_) | Self::FinishContexts { .. }
+        );
         !(idle || matches!(self, Self::Stored { .. } | Self::Forget { .. }))
     }
 }

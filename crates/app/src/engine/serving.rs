@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, mpsc};
 
 use foretoken_engine::trace::Summary;
+use foretoken_model::embedding::TextEmbedder;
 use foretoken_server::session::write;
 use foretoken_server::{Defaults, Order, PromptReader, Refusal, ReplySink, Writer, model_name};
 
@@ -11,6 +12,7 @@ use super::job::Job;
 use super::local::Local;
 use super::replying::{longest, speculation};
 use crate::cancel::BackgroundJobs;
+use crate::embedding::Embedder;
 use crate::error::Result;
 use crate::ipc::{CommandError, ErrorCode, ModelKind, PresetValues};
 use crate::lock::lock;
@@ -22,6 +24,7 @@ pub(super) struct ServerWriter {
     pub(super) background: Arc<BackgroundJobs>,
     pub(super) status: Arc<Observable>,
     pub(super) prompts: Arc<Mutex<Option<PromptReader>>>,
+    pub(super) embedder: Arc<Embedder>,
 }
 
 impl Writer for ServerWriter {
@@ -41,6 +44,10 @@ impl Writer for ServerWriter {
         prompts
             .ok_or_else(|| Refusal::not_ready("No model is loaded yet. Try again in a moment."))?
             .count(&order)
+    }
+
+    fn embedder(&self) -> Option<Arc<dyn TextEmbedder>> {
+        self.embedder.model()
     }
 }
 

@@ -1,13 +1,13 @@
 //! Engine thread: runs queued jobs in order.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use foretoken_model::ChatMessage;
 
-use super::job::{Job, OnReply};
+use super::job::{Job, OnReply, WhenIdle};
 use super::local::Local;
 use super::remote::{Remote, not_here};
 use super::replier::{Chat, Ending, Event, Replier};
@@ -27,6 +27,8 @@ pub(super) struct Worker {
     pub(super) remote: Remote,
     /// Replaces local and remote models, if set.
     pub(super) instead: Option<Box<dyn Replier>>,
+    /// Work for when no job waits.
+    pub(super) when_idle: Option<WhenIdle>,
 }
 
 impl Worker {
@@ -53,9 +55,20 @@ impl Worker {
         }
     }
 
-    /// Returns the next job. A pause is used to measure this computer: right after the start the
-    /// window is still being drawn.
+    /// Returns the next job. A pause is used for other work, and to measure this computer: right
+    /// after the start the window is still being drawn.
     fn next(&mut self, queue: &mpsc::Receiver<Job>) -> Option<Job> {
+        while let Some(work) = &mut self.when_idle {
+            match queue.try_recv() {
+                Ok(job) => return Some(job),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) => {}
+            }
+            // Work that panics ends.
+            if !catch_unwind(AssertUnwindSafe(work)).unwrap_or(false) {
+                self.when_idle = None;
+            }
+        }
         match queue.recv_timeout(IDLE) {
             Ok(job) => return Some(job),
             Err(RecvTimeoutError::Disconnected) => return None,
@@ -75,6 +88,7 @@ impl Worker {
                 self.local.apply_settings(*settings, earlier, revision);
             }
             Job::List => self.local.list_models(),
+            Job::WhenIdle(work) => self.when_idle = Some(work),
             Job::Advise { text, on_advice, cancel, done } => {
                 let _ = done.send(self.here().and_then(|local| local.advise(&text, &on_advice, &cancel)));
             }

@@ -91,3 +91,15 @@ pub struct ContextUse {
     /// Tokens that further attachments may have; longer ones are searched. `None` without a limit.
     pub whole_files: Option<u32>,
 }
+
+/// State of the search in documents that are too long for the context.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct DocumentSearchStatus {
+    /// Passages of all documents that can be searched.
+    pub passages: u32,
+    /// Those of them that can be found by their meaning.
+    pub embedded: u32,
+    /// Why the chosen embedding model cannot be used, in English.
+    pub problem: Option<String>,
+}

@@ -82,6 +82,9 @@ pub struct Settings {
     pub search_service: Option<SearchService>,
     /// Address of the person's SearXNG server.
     pub searxng_address: String,
+    /// Id of the embedding model with which documents are searched, see [`super::ModelEntry::id`];
+    /// empty for a search by words alone.
+    pub embedding_model: String,
     /// Address of the hub for searches and downloads, such as a mirror; empty for the one in
     /// HF_ENDPOINT, or else the public one.
     pub hub_address: String,

@@ -6,10 +6,14 @@ use foretoken_app::engine::replier::{Chat, Ending, Event, Replier};
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{
     ATTACHMENT_BYTES, ATTACHMENTS, Attached, AttachmentKind, ErrorCode, PromptSize, ReplyCheck, Sent,
-    Settings, TokenCount,
+    ServerSettings, Settings, TokenCount,
 };
 use foretoken_engine::trace::{Finish, Summary};
+use foretoken_model::ProblemKind;
+use foretoken_tests::client::post;
+use foretoken_tests::{RandomEmbedder, soon};
 
+use super::serving::free_port;
 use super::{Fixture, listen};
 
 /// Replies with everything it receives, except its own replies.
@@ -221,6 +225,50 @@ fn long_files_are_searched_and_their_excerpts_stay_with_the_question() {
     fixture.app.send(Some(conversation), "And town 123?", listen().0).unwrap();
     let last = fixture.app.messages(conversation).unwrap()[4].excerpts.clone();
     assert!(last.iter().any(|excerpt| excerpt.text.contains("town 123.")), "{last:?}");
+}
+
+#[test]
+fn with_an_embedding_model_passages_are_found_by_meaning_and_programs_get_embeddings() {
+    let fixture = Fixture::new();
+    let models = tempfile::tempdir().unwrap();
+    let path = RandomEmbedder::new("bert").write_folder(models.path()).display().to_string();
+    let added = fixture.app.add_model(&path).unwrap();
+    assert_eq!(added.problem.map(|problem| problem.kind), Some(ProblemKind::EmbeddingModel));
+    fixture.set(|settings| {
+        settings.max_tokens = 4;
+        settings.embedding_model.clone_from(&path);
+        settings.server = ServerSettings { enabled: true, port: free_port(), ..settings.server.clone() };
+    });
+    let filler = |number| format!("It rained in town {number}. {}", "The river rose. ".repeat(9));
+    let long = file("town.md", &sections((0..60).map(filler).chain(["the fox runs".to_owned()])));
+    fixture.app.count_attachment(&long).unwrap();
+    soon(|| {
+        let status = fixture.app.document_search_status().unwrap();
+        status.problem.is_none() && status.passages > 50 && status.embedded == status.passages
+    });
+    // No word of it is in the file.
+    let reply = fixture.app.send(None, sent("zebras", &[long]), listen().0).unwrap();
+    let conversation = reply.conversation.id;
+    let found = fixture.app.messages(conversation).unwrap()[0].excerpts.clone();
+    assert!(!found.is_empty(), "something is always similar");
+
+    let at = format!("127.0.0.1:{}", fixture.app.settings().server.port);
+    let answer = post(&at, "/v1/embeddings", r#"{"input":["the fox"],"model":"bert"}"#).json();
+    assert_eq!(answer["data"][0]["embedding"].as_array().unwrap().len(), 32);
+
+    // Without the model words decide again, and a missing one is a problem that is shown.
+    fixture.set(|settings| settings.embedding_model.clear());
+    fixture.app.send(Some(conversation), "zebras", listen().0).unwrap();
+    assert_eq!(fixture.app.messages(conversation).unwrap()[2].excerpts, []);
+    assert_eq!(fixture.app.document_search_status().unwrap().embedded, 0);
+    fixture.set(|settings| settings.embedding_model = "/nowhere".to_owned());
+    soon(|| {
+        let problem = fixture.app.document_search_status().unwrap().problem;
+        problem.is_some_and(|problem| problem.contains("/nowhere"))
+    });
+    fixture.set(|settings| settings.embedding_model.clone_from(&path));
+    fixture.app.remove_model(&path).unwrap();
+    assert_eq!(fixture.app.settings().embedding_model, "");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::Fixture;
 const CHAT: &str = "/v1/chat/completions";
 
 /// Returns a port that was free a moment ago.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 

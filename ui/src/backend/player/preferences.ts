@@ -53,6 +53,7 @@ export class Preferences {
     set_tool_rule: () => null,
     server_contents: () => ({ prompts: [], resources: [], is_starting: false, problems: [] }),
     set_search_key: () => this.#tools,
+    document_search_status: () => ({ passages: 0, embedded: 0, problem: null }),
     word_tokens: ({ word }) => (word.includes(" ") ? [] : [word]),
     decide_call: () => null,
     add_server: ({ name, address }) => this.#changeServer(name, [{ name, address, models: [] }]),

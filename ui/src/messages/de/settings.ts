@@ -11,6 +11,20 @@ export const settings = {
   "settings.server": "Lokaler Server",
   "settings.remote": "Entfernte Server",
   "settings.data": "Daten",
+  "settings.documents": "Dokumente",
+  "setting.embedding_model": "Suche nach Bedeutung",
+  "setting.embedding_model.explanation":
+    "Findet in langen Dateien auch Stellen, die dasselbe mit anderen Worten sagen, mit einem Embedding-Modell. Andere Programme bekommen seine Embeddings vom lokalen Server.",
+  "setting.embedding_model.standard": "aus",
+  "documents.off": "Aus",
+  "documents.offDetail": "Stellen werden nach ihren Wörtern gefunden",
+  "documents.progress":
+    "{embedded} von {passages, plural, one {# Stelle} other {# Stellen}} lassen sich nach Bedeutung finden",
+  "documents.none": "Seit dem Start wurden keine langen Dateien angehängt.",
+  "documents.offer": "{size}, {languages}",
+  "documents.languages.many": "in etwa 100 Sprachen",
+  "documents.languages.english": "auf Englisch",
+  "documents.offers": "Modelle dafür",
   "setting.draft": "Draft-Modell",
   "setting.draft.explanation":
     "Rät die nächsten Token, die das Zielmodell dann prüft. Gilt ab der nächsten Antwort und wird für jedes Zielmodell gemerkt.",

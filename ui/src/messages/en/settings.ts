@@ -9,6 +9,20 @@ export const settings = {
   "settings.server": "Local server",
   "settings.remote": "Remote servers",
   "settings.data": "Data",
+  "settings.documents": "Documents",
+  "setting.embedding_model": "Search by meaning",
+  "setting.embedding_model.explanation":
+    "Also finds passages of long files that say the same in other words, with an embedding model. Other programs get its embeddings from the local server.",
+  "setting.embedding_model.standard": "off",
+  "documents.off": "Off",
+  "documents.offDetail": "Passages are found by their words",
+  "documents.progress":
+    "{embedded} of {passages, plural, one {# passage} other {# passages}} can be found by meaning",
+  "documents.none": "No long files have been attached since the start.",
+  "documents.offer": "{size}, {languages}",
+  "documents.languages.many": "in about 100 languages",
+  "documents.languages.english": "in English",
+  "documents.offers": "Models for this",
   "setting.draft": "Draft model",
   "setting.draft.explanation":
     "Guesses the next tokens for the target model to check. Applies from the next reply, and is remembered for each target model.",
