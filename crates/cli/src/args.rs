@@ -2,6 +2,7 @@
 //! prompts and pictures have files of their own.
 
 mod device;
+mod embedding;
 mod grammar;
 mod picture;
 mod reply;
@@ -22,6 +23,7 @@ use foretoken_engine::speculation::{
 };
 
 pub use self::device::{DeviceArgs, PairDeviceArgs};
+pub use self::embedding::EmbeddingArgs;
 pub use self::grammar::GrammarArgs;
 pub use self::picture::VisionArgs;
 pub use self::reply::{ReplyArgs, read_text};

@@ -2,16 +2,20 @@
 //! the context are searched for each question.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use foretoken_documents::{
-    ADDED, DocumentKey, DocumentReader, FileBudget, Index, MAX_BYTES, PASSAGES, Part, excerpts, quoted,
+    ADDED, Coverage, DocumentKey, DocumentReader, FileBudget, Index, MAX_BYTES, PASSAGES, Part, Query,
+    excerpts, quoted,
 };
 use foretoken_engine::session::estimated_tokens;
 use foretoken_model::child::Program;
+use foretoken_model::embedding::{TextEmbedder, TextUse};
 
 use crate::error::{Error, Result};
+use crate::output;
 
 /// First bytes of a PDF.
 const PDF: &[u8] = b"%PDF-";
@@ -51,13 +55,11 @@ pub fn read_all(paths: &[PathBuf]) -> Result<Vec<TextFile>> {
     paths.iter().map(|path| read(path)).collect()
 }
 
-/// Joins files, excerpts of the long ones, and the question that follows them in a context of so
-/// many tokens.
+/// Joins files, excerpts of the long ones, and the question that follows them.
 ///
 /// # Errors
-/// `Error::Documents`.
-pub fn before(files: &[TextFile], question: String, context: usize) -> Result<String> {
-    let mut shown = Files::new(context);
+/// As [`Files::excerpts`].
+pub fn before(files: &[TextFile], question: String, mut shown: Files) -> Result<String> {
     let mut parts = Vec::new();
     for file in files {
         parts.push(shown.add(file)?.text);
@@ -80,13 +82,20 @@ pub struct Files {
     budget: FileBudget,
     /// Long files; `None` before the first one.
     index: Option<Index>,
+    /// Model with which long files are searched by meaning too.
+    embedder: Option<Arc<dyn TextEmbedder>>,
     searched: Vec<(DocumentKey, String)>,
 }
 
 impl Files {
     /// Files for a context of so many tokens.
-    pub fn new(context: usize) -> Self {
-        Self { context, budget: half_of(context), index: None, searched: Vec::new() }
+    pub fn new(context: usize, embedder: Option<Arc<dyn TextEmbedder>>) -> Self {
+        Self { context, budget: half_of(context), index: None, embedder, searched: Vec::new() }
+    }
+
+    /// Removes all files.
+    pub fn clear(&mut self) {
+        *self = Self::new(self.context, self.embedder.take());
     }
 
     /// Adds a file; returns how the next message shows it.
@@ -112,12 +121,20 @@ impl Files {
     /// `None` without any.
     ///
     /// # Errors
-    /// `Error::Documents`.
-    pub fn excerpts(&self, question: &str) -> Result<Option<String>> {
-        let Some(index) = &self.index else { return Ok(None) };
+    /// `Error::Documents`; errors of the embedding model.
+    pub fn excerpts(&mut self, question: &str) -> Result<Option<String>> {
+        let Some(index) = &mut self.index else { return Ok(None) };
+        let vector = match &self.embedder {
+            Some(model) => {
+                embed_all(index, &**model)?;
+                Some(model.embed(question, TextUse::Query)?.vector)
+            }
+            None => None,
+        };
         let named: Vec<_> = self.searched.iter().map(|(key, name)| (*key, name.as_str())).collect();
         let keys: Vec<_> = named.iter().map(|(key, _)| *key).collect();
-        let excerpts = excerpts(index.find(&keys, question, PASSAGES)?, &self.budget, &named);
+        let query = Query { words: question, vector: vector.as_deref() };
+        let excerpts = excerpts(index.find(&keys, query, PASSAGES)?, &self.budget, &named);
         Ok((!excerpts.is_empty()).then(|| quoted(&excerpts)))
     }
 
@@ -126,6 +143,23 @@ impl Files {
     pub fn free(&mut self) {
         self.budget = half_of(self.context);
     }
+}
+
+/// Computes the embeddings of all passages that have none, with progress on a terminal.
+fn embed_all(index: &mut Index, model: &dyn TextEmbedder) -> Result<()> {
+    let Coverage { mut embedded, passages } = index.coverage()?;
+    let shows = embedded < passages && std::io::stderr().is_terminal();
+    while let Some(passage) = index.unembedded()? {
+        if shows {
+            output::status(format_args!("Embedding passages: {embedded} of {passages}"));
+        }
+        index.embed(&passage, &model.embed(&passage.text, TextUse::Passage)?.vector)?;
+        embedded += 1;
+    }
+    if shows {
+        output::status("");
+    }
+    Ok(())
 }
 
 /// Half of a context for whole files, as in the window.
@@ -150,25 +184,25 @@ mod tests {
 
     #[test]
     fn a_long_file_is_shown_with_its_beginning_and_what_matches_the_question() {
-        let text = before(&[towns()], "Who is the keeper?".into(), 1_000).unwrap();
+        let text = before(&[towns()], "Who is the keeper?".into(), Files::new(1_000, None)).unwrap();
         assert!(text.len() < 2_000, "{} bytes", text.len());
         assert!(text.starts_with("towns.md:\n```md\n## Town 0\n"), "{text}");
         assert!(text.contains("[1] towns.md, Lighthouse:\n```\n## Lighthouse\nThe keeper is called Ines."));
         assert!(text.ends_with("like [1].\n\nWho is the keeper?"), "{text}");
-        let whole = before(&[towns()], "Who is the keeper?".into(), 10_000).unwrap();
+        let whole = before(&[towns()], "Who is the keeper?".into(), Files::new(10_000, None)).unwrap();
         assert!(whole.contains("Town 150") && !whole.contains("Excerpts"));
-        let none = before(&[towns()], "Zebras?".into(), 1_000).unwrap();
+        let none = before(&[towns()], "Zebras?".into(), Files::new(1_000, None)).unwrap();
         assert!(none.ends_with("are added to it.]\n\nZebras?"), "{none}");
     }
 
     #[test]
     fn every_question_of_a_conversation_searches_the_long_files() {
-        let mut files = Files::new(1_000);
+        let mut files = Files::new(1_000, None);
         assert_eq!(files.excerpts("town 77").unwrap(), None);
         assert!(!files.add(&file("a.txt", "A fox.")).unwrap().is_searched);
         assert!(files.add(&towns()).unwrap().is_searched);
         assert!(files.add(&towns()).unwrap().is_searched);
-        let found = |question| files.excerpts(question).unwrap().unwrap();
+        let mut found = |question| files.excerpts(question).unwrap().unwrap();
         assert!(found("town 77").contains("It rained in town 77."));
         assert!(found("Ines").contains("towns.md, Lighthouse"));
         assert_eq!(files.excerpts("A fox").unwrap(), None, "it is in the prompt as a whole");
@@ -176,7 +210,7 @@ mod tests {
 
     #[test]
     fn files_that_left_the_context_take_no_tokens() {
-        let mut files = Files::new(1_000);
+        let mut files = Files::new(1_000, None);
         let half = file("a.txt", &"A fox. ".repeat(200));
         assert_eq!([(); 2].map(|()| files.add(&half).unwrap().is_searched), [false, true]);
         files.free();

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{GrammarArgs, PairDeviceArgs, SamplingArgs, SpeculationArgs, ThinkingArgs, VisionArgs};
+use super::{
+    EmbeddingArgs, GrammarArgs, PairDeviceArgs, SamplingArgs, SpeculationArgs, ThinkingArgs, VisionArgs,
+};
 use crate::error::{Error, Result};
 
 /// Options of a single reply, for `generate` and `check`.
@@ -20,6 +22,8 @@ pub struct ReplyArgs {
     /// passages that match the prompt
     #[arg(long, value_name = "FILE", conflicts_with = "raw")]
     pub file: Vec<PathBuf>,
+    #[command(flatten)]
+    pub embedding: EmbeddingArgs,
     /// Picture before the prompt: PNG, JPEG, WebP, GIF or BMP; several are given by several options
     #[arg(long, value_name = "FILE")]
     pub picture: Vec<PathBuf>,

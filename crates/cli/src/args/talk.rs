@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{PairDeviceArgs, SamplingArgs, SpeculationArgs, ThinkingArgs, VisionArgs};
+use super::{EmbeddingArgs, PairDeviceArgs, SamplingArgs, SpeculationArgs, ThinkingArgs, VisionArgs};
 
 /// Options of whole conversations, for `chat` and `serve`.
 #[derive(Debug, Clone, Args)]
@@ -16,6 +16,8 @@ pub struct TalkArgs {
     /// Maximum length of a reply in tokens [default: as long as the context allows]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub max_tokens: Option<usize>,
+    #[command(flatten)]
+    pub embedding: EmbeddingArgs,
     #[command(flatten)]
     pub thinking: ThinkingArgs,
     #[command(flatten)]

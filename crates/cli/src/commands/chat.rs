@@ -106,7 +106,7 @@ pub fn run(Args { talk, resume, private, tools }: &Args) -> Result<()> {
     let (devices, kept, last) = (&args.device, Some(kept).filter(|_| !private), None);
     let target = saved_name(target, &session);
     let (detail, pictures, before) = (args.vision.detail(), Vec::new(), Vec::new());
-    let files = Files::new(session.context());
+    let files = Files::new(session.context(), talk.embedding.load()?);
     let chat = Chat {
         session,
         detail,
@@ -221,7 +221,7 @@ impl Chat<'_> {
                 self.messages.clear();
                 self.pictures.clear();
                 self.before.clear();
-                self.files = Files::new(self.session.context());
+                self.files.clear();
                 output::note("started a new conversation");
             }
             ("/think", value @ ("on" | "off")) => self.let_think(value == "on"),

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::args::{DraftChoice, ReplyArgs, ToolArgs};
 use crate::error::Result;
-use crate::files;
+use crate::files::{self, Files};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::pictures;
@@ -162,11 +162,12 @@ fn prepare_with(
     let speculation = args.speculation.speculation()?;
     let grammar = args.grammar.grammar()?;
     let (files, question) = (files::read_all(&args.file)?, args.prompt.text()?);
+    let embedder = args.embedding.load()?;
     let source = args.device.target.open(&args.target)?;
     let mut session = load(&source, form(&source, args.raw)?, &args.device)?;
     args.vision.open(&mut session, &source)?;
     let thinking = args.thinking.of(session.form());
-    let text = files::before(&files, question, session.context())?;
+    let text = files::before(&files, question, Files::new(session.context(), embedder))?;
     let messages = &[with_pictures(session.form().said(&text)?, args)?];
     let offered = tools.map_or(&[][..], |asked| &asked.tools);
     let conversation = Conversation { messages, tools: offered, thinking };

@@ -75,12 +75,13 @@ pub fn run(args: &Args) -> Result<()> {
     let loader = SessionLoader { models: Arc::clone(&models), defaults, budget };
     let name = models.first().to_owned();
     let loaded = Some(loader.load(&name)?);
+    let embedder = talk.embedding.load()?;
     let interrupt = Interrupt::listen();
     let status = Arc::new(Status::of(&name));
     let (jobs, received) = mpsc::channel();
     let names = models.names();
     let count: Count = Box::new(move |model, order| models.count(model, order));
-    let writer = SessionThread { names, count, status: Arc::clone(&status), jobs };
+    let writer = SessionThread { names, count, status: Arc::clone(&status), jobs, embedder };
     let server = Server::start(&address, Arc::new(writer))?;
     let slot = Slot { loader, name, loaded };
     let idle = idle_minutes.map(|minutes| Duration::from_secs(60 * u64::from(minutes.get())));

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use foretoken_tests::RandomEmbedder;
+
 use crate::program::{Run, json, run};
 
 const PAGE: &str = "<!DOCTYPE html><html><body><h1>Foxes</h1><p>A fox found a lantern.</p></body></html>";
@@ -32,13 +34,16 @@ fn of_a_long_file_the_beginning_and_what_matches_the_prompt_are_read() {
     let town = |number| format!("## Town {number}\nIt rained in town {number}. The river rose.\n");
     let keeper = "## Lighthouse\nThe keeper of the lighthouse is called Ines.\n";
     std::fs::write(&path, (0..500).map(town).collect::<String>() + keeper).unwrap();
-    let read = |question: &str| {
+    let read = |question: &str, more: &[&str]| {
         let ask = ["generate", "--target", "starter", "--max-tokens", "1", "--temperature", "0", "--prompt"];
         let file = ["--file", path.to_str().unwrap()];
-        json(&[&ask[..], &[question], &file].concat()).pop().unwrap()["prompt_tokens"].as_u64().unwrap()
+        json(&[&ask[..], &[question], &file, more].concat()).pop().unwrap()["prompt_tokens"].as_u64().unwrap()
     };
-    let (none, one) = (read("Zebra?"), read("Keeper?"));
+    let (none, one) = (read("Zebra?", &[]), read("Keeper?", &[]));
     assert!(none + 40 < one && one < 1_024, "{none} {one}");
+    // With embeddings something is always similar.
+    let model = RandomEmbedder::new("bert").write_folder(folder.path());
+    assert!(none + 40 < read("Zebra?", &["--embedding-model", model.to_str().unwrap()]));
 }
 
 #[test]

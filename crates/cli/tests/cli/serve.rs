@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use foretoken_tests::client::{Answer, answer, asked, get, head, post, send};
-use foretoken_tests::endless_model;
 use foretoken_tests::served::Served;
+use foretoken_tests::{RandomEmbedder, endless_model};
 use serde_json::{Value, json};
 
 use crate::broken_models::starter_draft;
@@ -64,6 +64,41 @@ fn text(answer: &Value) -> &str {
 /// The output of `generate`.
 fn generated(more: &[&str]) -> Value {
     lines(&[&["generate"][..], &PAIR, &["--prompt", STORY], more].concat()).pop().unwrap()
+}
+
+#[test]
+fn embeddings_are_computed_by_their_own_model_and_refused_without_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = RandomEmbedder::new("bert").write_folder(folder.path());
+    let served = start(&["--embedding-model", model.to_str().unwrap()]);
+    let answer = served.ask("embeddings", &json!({ "input": ["the fox", "a hen"], "model": "bert" }));
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let answer = answer.json();
+    assert_eq!(answer["data"].as_array().unwrap().len(), 2);
+    assert_eq!(answer["data"][1]["embedding"].as_array().unwrap().len(), 32);
+    assert_eq!(answer["usage"]["prompt_tokens"], 8);
+    let refused = |served: &Served, body: Value| {
+        let answer = served.ask("embeddings", &body);
+        (answer.status, answer.json()["error"]["message"].as_str().unwrap().to_owned())
+    };
+    let (status, message) = refused(&served, json!({ "input": "the fox", "model": "starter" }));
+    assert_eq!(
+        (status, message.as_str()),
+        (404, "The model 'starter' is not loaded. Use 'bert', or leave 'model' out.")
+    );
+    let (status, message) = refused(&served, json!({ "input": "fox ".repeat(200) }));
+    assert_eq!(
+        (status, message.contains("input[0]: expected texts of at most 130 tokens")),
+        (400, true),
+        "{message}"
+    );
+    assert_eq!(get(&served.at, "/v1/embeddings").status, 405);
+    drop(served);
+    let (status, message) = refused(&start(&[]), json!({ "input": "the fox" }));
+    assert_eq!((status, message.contains("There is no embedding model")), (404, true), "{message}");
+    let output = run(&["serve", "--port", "0", "--embedding-model", "starter"]);
+    assert_eq!(output.code, 1);
+    assert!(output.err.contains("is no embedding model that Foretoken runs: found llama"), "{}", output.err);
 }
 
 #[test]

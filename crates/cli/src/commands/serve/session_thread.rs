@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use foretoken_engine::session::{Remedy, Session, TextBudget};
 use foretoken_engine::trace::Summary;
+use foretoken_model::embedding::TextEmbedder;
 use foretoken_model::error::{Error as EngineError, Result as EngineResult};
 use foretoken_server::session::write;
 use foretoken_server::{Defaults, Order, PromptReader, Refusal, ReplySink, Writer};
@@ -33,6 +34,7 @@ pub struct SessionThread {
     pub count: Count,
     pub status: Arc<Status>,
     pub jobs: mpsc::Sender<Job>,
+    pub embedder: Option<Arc<dyn TextEmbedder>>,
 }
 
 /// Counts the tokens of a prompt for the model of this name.
@@ -72,6 +74,10 @@ impl Writer for SessionThread {
 
     fn count(&self, model: &str, order: Order) -> std::result::Result<usize, Refusal> {
         (self.count)(model, &order)
+    }
+
+    fn embedder(&self) -> Option<Arc<dyn TextEmbedder>> {
+        self.embedder.clone()
     }
 }
 

@@ -105,7 +105,7 @@ impl Fixture {
         let status = Arc::new(Status::of("fox"));
         let names = ["fox", "owl", "broken"].map(str::to_owned).to_vec();
         let count: Count = Box::new(|name, _| Ok(name.len()));
-        let writer = SessionThread { names, count, status: Arc::clone(&status), jobs };
+        let writer = SessionThread { names, count, status: Arc::clone(&status), jobs, embedder: None };
         let address = Address { host: LOOPBACK.to_owned(), port: 0, key: String::new() };
         let server = Server::start(&address, Arc::new(writer)).unwrap();
         let (loader, loaded) = (ScriptedLoader(Arc::clone(&log)), Scripted::new("fox", &log, 0));
