@@ -120,7 +120,12 @@ fn other_models_and_damaged_ones_are_refused_by_name() {
         found
     };
     for (document, key, value, expected) in [
-        ("config.json", "model_type", json!("llama"), "is no embedding model that Foretoken runs: found llama"),
+        (
+            "config.json",
+            "model_type",
+            json!("llama"),
+            "is no embedding model that Foretoken runs: found llama",
+        ),
         ("config.json", "hidden_size", json!(64), "the tensors that its settings imply"),
         ("config.json", "hidden_size", json!(1_u64 << 40), "numbers of a state"),
         ("config.json", "num_attention_heads", json!(0), "a number above 0 of attention heads"),

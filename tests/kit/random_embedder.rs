@@ -20,8 +20,8 @@ const PADDING: usize = 1;
 
 /// Tokens of the vocabulary, as WordPiece has them.
 const TOKENS: [&str; 18] = [
-    "[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]", "the", "fox", "hen", "##s", "run", "sleep", "does", "not", "and",
-    ";", "##ing", "a", "b",
+    "[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]", "the", "fox", "hen", "##s", "run", "sleep", "does", "not",
+    "and", ";", "##ing", "a", "b",
 ];
 
 /// An embedding model before it is written.
@@ -40,7 +40,8 @@ impl RandomEmbedder {
     /// The kind with this `model_type`.
     pub fn new(label: &'static str) -> Self {
         let tensors = shapes(label).into_iter().map(|(name, shape)| {
-            let centre = if name.to_lowercase().contains("norm") && name.ends_with("weight") { 1.0 } else { 0.0 };
+            let centre =
+                if name.to_lowercase().contains("norm") && name.ends_with("weight") { 1.0 } else { 0.0 };
             let tensor = made_up_tensor(&name, &shape, centre, 0.3);
             (name, tensor)
         });
@@ -245,10 +246,11 @@ fn in_gguf(name: &str) -> Option<String> {
         ("pooler.dense", ""),
     ];
     let (part, kind) = name.rsplit_once('.')?;
-    let (layer, part) = match part.strip_prefix("encoder.layer").map(|rest| rest.trim_start_matches(['s', '.'])) {
-        Some(rest) => rest.split_once('.').map(|(layer, part)| (Some(layer), part))?,
-        None => (None, part),
-    };
+    let (layer, part) =
+        match part.strip_prefix("encoder.layer").map(|rest| rest.trim_start_matches(['s', '.'])) {
+            Some(rest) => rest.split_once('.').map(|(layer, part)| (Some(layer), part))?,
+            None => (None, part),
+        };
     let theirs = PARTS.iter().find(|(ours, _)| *ours == part)?.1;
     let layer = layer.map(|layer| format!("blk.{layer}.")).unwrap_or_default();
     (!theirs.is_empty()).then(|| format!("{layer}{theirs}.{kind}"))

@@ -1,12 +1,12 @@
 //! `foretoken-bench documents`: time of indexing and searching documents of made-up words, which
-//! are as frequent as those of a language.
+//! are as frequent as those of a language; by words, and by embeddings of random numbers.
 
 use std::time::Instant;
 
 use foretoken_cli::commands::bench::numbers::median;
 use foretoken_cli::error::Result;
 use foretoken_cli::output;
-use foretoken_documents::Index;
+use foretoken_documents::{Index, Query};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde::Serialize;
@@ -24,6 +24,9 @@ const QUESTION: usize = 10;
 
 /// Passages of a question.
 const FOUND: usize = 12;
+
+/// Numbers of a made-up embedding, as many as those of small models.
+const WIDTH: usize = 384;
 
 /// Words of a page.
 const PAGE: f64 = 500.0;
@@ -52,6 +55,10 @@ struct Measured {
     longest: f64,
     /// Share of the questions whose place is among the passages.
     right: f64,
+    passages: usize,
+    /// Milliseconds of a search by words and embeddings: median and longest.
+    fused: f64,
+    longest_fused: f64,
 }
 
 impl DocumentsArgs {
@@ -66,10 +73,13 @@ impl DocumentsArgs {
                 output::json(&measured)?;
                 continue;
             }
-            let Measured { megabytes, indexing, search, longest, right, .. } = measured;
+            let Measured {
+                megabytes, indexing, search, longest, right, passages, fused, longest_fused, ..
+            } = measured;
             output::line(format!(
                 "{pages:>6} pages, {megabytes:>6.1} MB: indexed in {indexing:.2} s; a question takes \
-                 {search:.2} ms, at most {longest:.1} ms, and finds its place in {:.0} %",
+                 {search:.2} ms, at most {longest:.1} ms, and finds its place in {:.0} %; with embeddings of \
+                 {passages} passages {fused:.2} ms, at most {longest_fused:.1} ms",
                 100.0 * right
             ))?;
         }
@@ -89,23 +99,51 @@ fn measure(pages: u32, questions: u32) -> Result<Measured> {
         keys.push(index.add(text)?);
     }
     let indexing = start.elapsed().as_secs_f64();
+    let places =
+        (0..questions).map(|_| place(&documents[random.random_range(0..documents.len())], &mut random));
+    let places: Vec<String> = places.collect();
     let (mut times, mut right) = (Vec::new(), 0);
-    for _ in 0..questions {
-        let place = place(&documents[random.random_range(0..documents.len())], &mut random);
+    for place in &places {
         let start = Instant::now();
-        let found = index.find(&keys, &place, FOUND)?;
-        times.push(start.elapsed().as_secs_f64() * 1e3);
-        right += usize::from(found.iter().any(|found| found.text.contains(place.as_str())));
+        let found = index.find(&keys, place.as_str(), FOUND)?;
+        times.push(milliseconds(start));
+        right += usize::from(found.iter().any(|found| found.text.contains(place)));
+    }
+    while let Some(passage) = index.unembedded()? {
+        index.embed(&passage, &vector(&mut random))?;
+    }
+    let mut fused = Vec::new();
+    for place in &places {
+        let vector = vector(&mut random);
+        let start = Instant::now();
+        index.find(&keys, Query { words: place, vector: Some(&vector) }, FOUND)?;
+        fused.push(milliseconds(start));
     }
     let bytes: usize = documents.iter().map(String::len).sum();
     Ok(Measured {
         pages,
         megabytes: bytes as f64 / 1e6,
         indexing,
-        longest: times.iter().copied().fold(0.0, f64::max),
+        longest: longest(&times),
         search: median(times).unwrap_or_default(),
         right: right as f64 / f64::from(questions),
+        passages: index.coverage()?.passages,
+        longest_fused: longest(&fused),
+        fused: median(fused).unwrap_or_default(),
     })
+}
+
+fn milliseconds(start: Instant) -> f64 {
+    start.elapsed().as_secs_f64() * 1e3
+}
+
+fn longest(times: &[f64]) -> f64 {
+    times.iter().copied().fold(0.0, f64::max)
+}
+
+/// A made-up embedding.
+fn vector(random: &mut StdRng) -> Vec<f32> {
+    (0..WIDTH).map(|_| random.random::<f32>() - 0.5).collect()
 }
 
 /// A text of as many pages.

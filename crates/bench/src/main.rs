@@ -2,6 +2,7 @@
 //! weights, and models of a folder beside llama.cpp. The examples measure the window and the local
 //! server.
 //!
+//! - `meaning`: passages found by words and by embeddings
 //! - `measure`: measures a model with random weights; `report`: its figures
 //! - `contexts`: a text put aside, written, read and resumed
 //! - `documents`: indexing and searching documents
@@ -24,6 +25,7 @@ mod kv_cache;
 mod llama_cpp;
 mod loading;
 mod masks;
+mod meaning;
 mod measure;
 mod quotes;
 mod replay;
@@ -51,6 +53,7 @@ use self::kv_cache::KvCacheArgs;
 use self::llama_cpp::LlamaCpp;
 use self::loading::LoadingArgs;
 use self::masks::MasksArgs;
+use self::meaning::MeaningArgs;
 use self::quotes::QuotesArgs;
 use self::replay::ReplayArgs;
 use self::replay::record::RecordArgs;
@@ -88,6 +91,9 @@ enum Command {
     /// Write replies that quote a document, with and without its excerpts as n-grams, and beside a
     /// thread that indexes documents
     Quotes(QuotesArgs),
+    /// Search this project's documents for questions in other words than theirs, with an embedding
+    /// model and without
+    Meaning(MeaningArgs),
     /// Time the masks of grammars over a model's vocabulary
     Masks(MasksArgs),
     /// Record texts of a target and the drafts at each of their positions, for `replay`
@@ -152,9 +158,12 @@ impl Command {
             Self::Loading(args) => Some(&args.device),
             Self::Quotes(args) => Some(&args.device.target),
             Self::Record(args) => Some(&args.device.target),
-            Self::KvCache(_) | Self::Documents(_) | Self::Sampling(_) | Self::Masks(_) | Self::Replay(_) => {
-                None
-            }
+            Self::KvCache(_)
+            | Self::Documents(_)
+            | Self::Meaning(_)
+            | Self::Sampling(_)
+            | Self::Masks(_)
+            | Self::Replay(_) => None,
         }
     }
 
@@ -174,6 +183,7 @@ impl Command {
             Self::Quotes(args) => args.run()?,
             Self::Sampling(args) => args.run()?,
             Self::Masks(args) => args.run()?,
+            Self::Meaning(args) => args.run()?,
             Self::Record(args) => args.run()?,
             Self::Replay(args) => args.run()?,
         }

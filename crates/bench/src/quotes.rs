@@ -123,7 +123,7 @@ impl QuotesArgs {
             };
             let question =
                 format!("Quote word for word, in full sentences, what the document says about: {heading}");
-            let found = index.find(&[key], &question, PASSAGES)?;
+            let found = index.find(&[key], question.as_str(), PASSAGES)?;
             let excerpts = quoted(&excerpts(found, &budget, &[(key, &name)]));
             let measured = bench.measure(&mut session, &excerpts, &question, number)?;
             if number > 0 {

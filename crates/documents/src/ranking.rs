@@ -15,9 +15,7 @@ pub(crate) fn fused(rankings: &[Vec<i64>], most: usize) -> Vec<i64> {
         scores.entry(entry).or_insert((0.0, order)).0 += 1.0 / (K + rank) as f64;
     }
     let mut entries: Vec<(i64, (f64, usize))> = scores.into_iter().collect();
-    entries.sort_unstable_by(|(_, (a, first)), (_, (b, second))| {
-        b.total_cmp(a).then(first.cmp(second))
-    });
+    entries.sort_unstable_by(|(_, (a, first)), (_, (b, second))| b.total_cmp(a).then(first.cmp(second)));
     entries.into_iter().take(most).map(|(entry, _)| entry).collect()
 }
 

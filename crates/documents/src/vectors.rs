@@ -116,9 +116,8 @@ mod tests {
         (0..).zip(&all).for_each(|(passage, vector)| vectors.add(1, passage, vector));
         for seed in [3, 77, 401] {
             let query = vector(seed);
-            let exact = |passage: i64| -> f32 {
-                all[passage as usize].iter().zip(&query).map(|(a, b)| a * b).sum()
-            };
+            let exact =
+                |passage: i64| -> f32 { all[passage as usize].iter().zip(&query).map(|(a, b)| a * b).sum() };
             let found = vectors.nearest(&[1], &query, 10);
             assert_eq!(found[0], seed as i64);
             let mut best: Vec<f32> = (0..500).map(exact).collect();

@@ -74,7 +74,8 @@ impl EmbeddingRequest {
             let computing = Arc::clone(&embedder);
             let computed = spawn_blocking(move || computing.embed(&text, TextUse::Any));
             let failed = |error: &dyn std::fmt::Display| Refusal::failed(format!("{error}"));
-            let embedding = computed.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
+            let embedding =
+                computed.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
             if embedding.is_cut {
                 let most = embedder.longest();
                 let expected = format!("texts of at most {most} tokens, as this model reads");
@@ -159,7 +160,10 @@ mod tests {
         for (request, message) in [
             (json!({ "input": [] }), "input: expected 1 to 2048 texts."),
             (json!({ "input": ["a", " "] }), "input: expected texts that are not empty."),
-            (json!({ "input": ["a", "longer"] }), "input[1]: expected texts of at most 5 tokens, as this model reads."),
+            (
+                json!({ "input": ["a", "longer"] }),
+                "input[1]: expected texts of at most 5 tokens, as this model reads.",
+            ),
             (json!({ "input": "a", "dimensions": 1 }), "dimensions: expected 2, as this model has."),
         ] {
             assert_eq!(response(request).await.unwrap_err().message(), message);

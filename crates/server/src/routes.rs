@@ -195,7 +195,8 @@ impl ServerState {
         let _slot = self.embeddings.acquire().await?;
         let writer = Arc::clone(&self.writer);
         let loaded = spawn_blocking(move || writer.embedder());
-        let embedder = loaded.await.map_err(|_| Refusal::failed(STOPPED))?.ok_or_else(Refusal::no_embedder)?;
+        let embedder =
+            loaded.await.map_err(|_| Refusal::failed(STOPPED))?.ok_or_else(Refusal::no_embedder)?;
         if let Some(wanted) = request.model.as_deref().filter(|wanted| *wanted != embedder.name()) {
             return Err(Refusal::unknown_model(wanted, embedder.name()));
         }

@@ -20,7 +20,8 @@ const STEPS: [&str; 3] = ["Transformer", "Pooling", "Normalize"];
 pub(super) fn config(folder: &Folder) -> Result<EmbeddingConfig> {
     let (from, path) = (&folder.config, folder.path.as_path());
     let size = |keys: [&str; 2]| {
-        let found = keys.iter().find_map(|key| from[*key].as_u64()).and_then(|size| usize::try_from(size).ok());
+        let found =
+            keys.iter().find_map(|key| from[*key].as_u64()).and_then(|size| usize::try_from(size).ok());
         found.ok_or_else(|| bad(path, format!("a whole number for {}", keys[0]), "none".to_owned()))
     };
     let number = |key: &str| from[key].as_f64();

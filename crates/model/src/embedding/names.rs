@@ -6,14 +6,16 @@ use super::config::Encoder;
 const MODELS: [&str; 5] = ["bert.", "roberta.", "nomic_bert.", "model.", "new."];
 
 /// Roots of the names of tensors in use; heads for training have others.
-const ROOTS: [&str; 6] = ["embeddings.", "encoder.layer.", "encoder.layers.", "emb_ln.", "layers.", "final_norm."];
+const ROOTS: [&str; 6] =
+    ["embeddings.", "encoder.layer.", "encoder.layers.", "emb_ln.", "layers.", "final_norm."];
 
 /// Name of a tensor in a folder; `None` for one that no embedding needs.
 pub(super) fn of_folder(name: &str, encoder: Encoder) -> Option<String> {
     let name = MODELS.iter().find_map(|model| name.strip_prefix(model)).unwrap_or(name);
     let is_used = ROOTS.iter().any(|root| name.starts_with(root)) && !name.ends_with("position_ids");
     // Folders that were written from TensorFlow.
-    let name = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias");
+    let name =
+        name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias");
     is_used.then(|| match encoder {
         Encoder::ModernBert { .. } => format!("model.{name}"),
         _ => name,
@@ -71,7 +73,8 @@ mod tests {
         for name in ["embeddings.LayerNorm.weight", "bert.embeddings.LayerNorm.gamma"] {
             assert_eq!(of(name).as_deref(), Some("embeddings.LayerNorm.weight"), "{name}");
         }
-        let skipped = ["pooler.dense.weight", "embeddings.position_ids", "cls.predictions.bias", "lm_head.bias"];
+        let skipped =
+            ["pooler.dense.weight", "embeddings.position_ids", "cls.predictions.bias", "lm_head.bias"];
         assert!(skipped.into_iter().all(|name| of(name).is_none()));
         let modern =
             Encoder::ModernBert { full_every: 3, window: 128, full_theta: 160_000.0, window_theta: 10_000.0 };

@@ -55,7 +55,8 @@ pub(super) fn of_gguf(header: &Header) -> Result<Tokenizer> {
     };
     let (first, last) = (text_of("cls_token_id", "[CLS]")?, text_of("seperator_token_id", "[SEP]")?);
     let unknown = text_of("unknown_token_id", "[UNK]")?.0;
-    let vocabulary: Map<String, Json> = (0..).zip(&tokens).map(|(id, token)| (token.clone(), id.into())).collect();
+    let vocabulary: Map<String, Json> =
+        (0..).zip(&tokens).map(|(id, token)| (token.clone(), id.into())).collect();
     let document = json!({
         "added_tokens": [added(&first), added(&last)],
         "normalizer": { "type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,

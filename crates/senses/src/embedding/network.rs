@@ -23,9 +23,10 @@ impl Network {
         let from = VarBuilder::from_tensors(tensors, DType::F32, &Device::Cpu);
         Ok(match config.encoder {
             Encoder::Bert => Self::Bert(bert::BertModel::load(from, &bert_config(config))?),
-            Encoder::XlmRoberta { padding } => {
-                Self::XlmRoberta(xlm_roberta::XLMRobertaModel::new(&xlm_roberta_config(config, padding), from)?)
-            }
+            Encoder::XlmRoberta { padding } => Self::XlmRoberta(xlm_roberta::XLMRobertaModel::new(
+                &xlm_roberta_config(config, padding),
+                from,
+            )?),
             Encoder::NomicBert { theta } => {
                 Self::NomicBert(nomic_bert::NomicBertModel::load(from, &nomic_bert_config(config, theta))?)
             }
