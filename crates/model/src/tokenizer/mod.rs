@@ -6,7 +6,7 @@ mod cancel;
 mod from_folder;
 mod from_gguf;
 mod library;
-mod normalizer;
+pub(crate) mod normalizer;
 mod pattern;
 mod pre_tokenizer;
 mod sentence_piece;
@@ -14,7 +14,7 @@ mod special;
 mod table;
 #[cfg(test)]
 mod tests;
-mod whole;
+pub(crate) mod whole;
 mod words;
 
 use std::cell::Cell;

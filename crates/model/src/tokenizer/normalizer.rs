@@ -10,7 +10,7 @@ const DEEPEST: usize = 4;
 /// Largest growth of a text: that of NFKC together with a space of three bytes.
 const GROWTH: usize = 40;
 /// Longest replacement in bytes.
-const LONGEST: usize = 64;
+pub(crate) const LONGEST: usize = 64;
 /// Patterns of replacements that are supported.
 const PATTERNS: &[&str] = &[" {2,}", r"\s+", r"\s{2,}", r"\n", r"\r\n"];
 
@@ -19,18 +19,37 @@ const PATTERNS: &[&str] = &[" {2,}", r"\s+", r"\s{2,}", r"\n", r"\r\n"];
 /// # Errors
 /// The reason to reject it.
 pub(super) fn check(normalizer: &Json) -> Result<(), String> {
-    let mut steps = Vec::new();
-    collect(normalizer, "normalizers", DEEPEST, &mut steps)?;
-    if steps.len() > MOST_STEPS {
-        return Err(format!("it changes a text in more than {MOST_STEPS} steps"));
-    }
-    let growth = steps
+    check_with(normalizer, grows)
+}
+
+/// Checks a normalizer whose steps lengthen a text by the factor `growth_of`.
+///
+/// # Errors
+/// The reason to reject it.
+pub(crate) fn check_with(
+    normalizer: &Json,
+    growth_of: impl Fn(&Json) -> Result<usize, String>,
+) -> Result<(), String> {
+    let growth = steps(normalizer, "normalizers")?
         .into_iter()
-        .try_fold(1usize, |growth, step| Ok::<_, String>(growth.saturating_mul(grows(step)?)))?;
+        .try_fold(1usize, |growth, step| Ok::<_, String>(growth.saturating_mul(growth_of(step)?)))?;
     if growth > GROWTH {
         return Err(format!("it makes a text {growth} times longer, and at most {GROWTH} is expected"));
     }
     Ok(())
+}
+
+/// Returns the steps of nested sequences, each of which has its steps in `list`.
+///
+/// # Errors
+/// The reason to reject them.
+pub(crate) fn steps<'a>(step: &'a Json, list: &str) -> Result<Vec<&'a Json>, String> {
+    let mut steps = Vec::new();
+    collect(step, list, DEEPEST, &mut steps)?;
+    match steps.len() {
+        0..=MOST_STEPS => Ok(steps),
+        _ => Err(format!("it changes a text in more than {MOST_STEPS} steps")),
+    }
 }
 
 /// Appends the steps of nested sequences to `steps`, in order.
@@ -47,7 +66,10 @@ fn collect<'a>(step: &'a Json, list: &str, depth: usize, steps: &mut Vec<&'a Jso
 }
 
 /// Returns the factor by which a step may lengthen a text.
-fn grows(step: &Json) -> Result<usize, String> {
+///
+/// # Errors
+/// The reason to reject it.
+pub(crate) fn grows(step: &Json) -> Result<usize, String> {
     let added = |key: &str| match step[key].as_str().map_or(0, str::len) {
         length if length > LONGEST => Err(format!("it makes a text longer by {length} bytes in one place")),
         length => Ok(length),

@@ -157,7 +157,7 @@ pub(super) struct Whole {
 ///
 /// # Errors
 /// The reason to reject the tokens.
-pub(super) fn check<'a>(texts: impl Iterator<Item = &'a str>) -> Result<(), String> {
+pub(crate) fn check<'a>(texts: impl Iterator<Item = &'a str>) -> Result<(), String> {
     match texts.map(str::len).max().filter(|&most| most > limits::WHOLE_TOKEN_BYTES) {
         Some(most) => Err(format!(
             "expected at most {} bytes in an added token, found {most}",
