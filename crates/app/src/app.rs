@@ -145,7 +145,7 @@ impl App {
         let hub = FromHub::open(&folders, &settings.hub_address, engine.lister());
         let embedder = Arc::<Embedder>::default();
         embedder.choose(Unloaded::of(&settings, &library));
-        let serving = Serving::new(engine.writer(Arc::clone(&embedder)));
+        let serving = Serving::new(engine.writer(Arc::clone(&embedder), Arc::clone(pictures.reader())));
         serving.apply(|| settings.server.clone());
         Ok(Self {
             engine,

@@ -37,6 +37,7 @@ use std::thread;
 use foretoken_engine::session::{Hardware, Host, PromptEncoder};
 use foretoken_library::{Folders, Secrets};
 use foretoken_model::{ChatMessage, Tokenizer};
+use foretoken_senses::picture::PictureReader;
 use foretoken_server::{PromptReader, Writer};
 
 use self::job::Job;
@@ -181,11 +182,12 @@ impl Engine {
         let _ = self.jobs.send(Job::WhenIdle(Box::new(work)));
     }
 
-    /// Returns the writer of replies for the local server, with the model for embeddings.
-    pub(crate) fn writer(&self, embedder: Arc<Embedder>) -> Arc<dyn Writer> {
+    /// Returns the writer of replies for the local server, with the model for embeddings and the
+    /// reader of pictures.
+    pub(crate) fn writer(&self, embedder: Arc<Embedder>, pictures: Arc<PictureReader>) -> Arc<dyn Writer> {
         let (jobs, background) = (self.jobs.clone(), Arc::clone(&self.background));
         let (status, prompts) = (Arc::clone(&self.status), Arc::clone(&self.prompts));
-        Arc::new(ServerWriter { jobs, background, status, prompts, embedder })
+        Arc::new(ServerWriter { jobs, background, status, prompts, embedder, pictures })
     }
 
     /// Queues a reply to `chat`, written with `values`, and returns the receiver of its

@@ -7,7 +7,7 @@
 //! - `routes`: endpoints; `guard`: access control
 //! - `protocol`: the protocols; `completions`, `messages`, `responses`: requests and replies
 //! - `embeddings`: requests for embeddings of texts
-//! - `fields`, `conversation`: parts of request bodies in all protocols
+//! - `fields`, `conversation`, `picture_file`: parts of request bodies in all protocols
 //! - [`order`]: a request as the writer receives it; `request`: as the engine does
 //! - `tool_use`: checks of the tools that a request offers
 //! - [`log`]: the latest requests; [`logprob`]: log probabilities of tokens
@@ -33,6 +33,7 @@ pub mod log;
 pub mod logprob;
 mod messages;
 pub mod order;
+mod picture_file;
 pub mod prompt_reader;
 mod protocol;
 mod queue;

@@ -1,12 +1,16 @@
 //! A request for one reply, as the writer receives it.
 
+use std::sync::Arc;
+
 use foretoken_engine::owner::Owner;
 use foretoken_engine::session::{ToolChoice, ToolUse};
 use foretoken_engine::speculation::Speculation;
 use foretoken_grammar::Grammar;
 use foretoken_model::sampling::{Mode, Sampling};
 use foretoken_model::token::TokenId;
-use foretoken_model::{ChatMessage, Role};
+use foretoken_model::{ChatMessage, Picture, PlacedPicture, Role};
+
+use crate::picture_file::PictureFile;
 
 /// Prompt and options of one reply.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +39,8 @@ pub struct Order {
     /// Number of alternatives whose log probabilities are sent, beside those of the reply's tokens;
     /// `None` for no log probabilities.
     pub logprobs: Option<usize>,
+    /// Files of pictures in the conversation, until they are read.
+    pub pictures: Vec<PictureFile>,
 }
 
 /// Most replies to one request.
@@ -130,7 +136,29 @@ impl Order {
             tools: None,
             choices: 1,
             logprobs: None,
+            pictures: Vec::new(),
         }
+    }
+
+    /// Reads the pictures into their messages.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub(crate) fn read_pictures<E>(&mut self, read: impl Fn(&[u8]) -> Result<Picture, E>) -> Result<(), E> {
+        let Prompt::Conversation(messages) = &mut self.prompt else { return Ok(()) };
+        for PictureFile { message, at, bytes, detail } in std::mem::take(&mut self.pictures) {
+            let picture = Arc::new(read(&bytes)?);
+            if let Some(message) = messages.get_mut(message) {
+                message.pictures.push(PlacedPicture { at, picture, detail });
+            }
+        }
+        Ok(())
+    }
+
+    /// Messages with pictures.
+    pub(crate) fn with_pictures(&self) -> Vec<ChatMessage> {
+        let Prompt::Conversation(messages) = &self.prompt else { return Vec::new() };
+        messages.iter().filter(|message| !message.pictures.is_empty()).cloned().collect()
     }
 
     /// Lets the reply to a question begin with a call, unless the client decides about that.

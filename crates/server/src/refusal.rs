@@ -222,6 +222,7 @@ impl From<Error> for Refusal {
             Error::Setting { .. }
             | Error::EmptyPrompt
             | Error::NoTemplate { .. }
+            | Error::Picture(_)
             | Error::Template { .. } => Self::bad_request(message),
             _ => Self::failed(message),
         }

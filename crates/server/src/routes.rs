@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, FromRequest, Path, Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use http_body_util::{BodyExt, Collected, LengthLimitError, Limited};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::spawn_blocking;
@@ -29,8 +30,9 @@ use crate::reply::Reply;
 use crate::stream::streamed;
 use crate::writer::{Event, ReplySink, Writer};
 
-/// Largest request body in bytes: more than the longest context holds.
+/// Largest request body in bytes: more than the longest context holds, and with pictures.
 const MAX_BODY: usize = 4 << 20;
+const MAX_BODY_WITH_PICTURES: usize = 32 << 20;
 
 /// Time within which a request must arrive.
 const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -79,7 +81,6 @@ pub fn router(writer: Arc<dyn Writer>, who: Guard, log: RequestLog) -> Router {
         .route(HEALTH, get(health))
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
-        .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(from_fn_with_state(who, guard))
         .layer(from_fn(in_protocol))
         .layer(from_fn_with_state(log, logged))
@@ -153,7 +154,7 @@ impl ServerState {
 
     async fn reply(self, request: Request, endpoint: Endpoint) -> Answer {
         let logging = request.extensions().get::<Logging>().cloned();
-        let ParsedRequest { model, order, streams, format } = read(request, endpoint).await?;
+        let ParsedRequest { model, order, streams, format } = self.read(request, endpoint).await?;
         self.chosen(model.as_deref())?;
         let slot = self.queue.acquire().await?;
         // Another model may have been loaded meanwhile.
@@ -162,6 +163,7 @@ impl ServerState {
         if let Some(logging) = &logging {
             logging.model(format.model());
         }
+        let order = self.with_pictures(order).await?;
         let (sink, mut events) = ReplySink::new(slot);
         self.writer.begin(&model, order, sink);
         // The first event decides between a reply and an error status.
@@ -174,11 +176,32 @@ impl ServerState {
         if streams { Ok(streamed(format, events, prompt_tokens)) } else { whole(format, events).await }
     }
 
+    async fn read(&self, request: Request, endpoint: Endpoint) -> Result<ParsedRequest, Refusal> {
+        let owner = owner(request.headers());
+        let limit = if self.writer.sees() { MAX_BODY_WITH_PICTURES } else { MAX_BODY };
+        let parsed = ParsedRequest::read(&arrived(request, limit).await?, endpoint)?;
+        Ok(ParsedRequest { order: Order { owner, ..parsed.order }, ..parsed })
+    }
+
+    /// Reads the pictures of an order.
+    async fn with_pictures(&self, mut order: Order) -> Result<Order, Refusal> {
+        if order.pictures.is_empty() {
+            return Ok(order);
+        }
+        let writer = Arc::clone(&self.writer);
+        let read = spawn_blocking(move || {
+            order.read_pictures(|file| writer.read_picture(file))?;
+            Ok::<_, Refusal>(order)
+        });
+        read.await.map_err(|_| Refusal::failed(STOPPED))?
+    }
+
     /// Counts the tokens of a request for a message, one request at a time.
     async fn count(self, request: Request) -> Answer {
-        let ParsedRequest { model, order, .. } = read(request, Endpoint::Messages).await?;
+        let ParsedRequest { model, order, .. } = self.read(request, Endpoint::Messages).await?;
         let model = self.chosen(model.as_deref())?;
         let slot = self.counts.acquire().await?;
+        let order = self.with_pictures(order).await?;
         let writer = Arc::clone(&self.writer);
         let counted = spawn_blocking(move || {
             let _slot = slot;
@@ -191,7 +214,7 @@ impl ServerState {
     /// Computes embeddings, for one request at a time.
     async fn embed(self, request: Request) -> Answer {
         let logging = request.extensions().get::<Logging>().cloned();
-        let request = EmbeddingRequest::read(&arrived(request).await?)?;
+        let request = EmbeddingRequest::read(&arrived(request, MAX_BODY).await?)?;
         let _slot = self.embeddings.acquire().await?;
         let writer = Arc::clone(&self.writer);
         let loaded = spawn_blocking(move || writer.embedder());
@@ -207,22 +230,16 @@ impl ServerState {
     }
 }
 
-async fn read(request: Request, endpoint: Endpoint) -> Result<ParsedRequest, Refusal> {
-    let owner = owner(request.headers());
-    let parsed = ParsedRequest::read(&arrived(request).await?, endpoint)?;
-    Ok(ParsedRequest { order: Order { owner, ..parsed.order }, ..parsed })
-}
-
-/// Body of a request in JSON.
-async fn arrived(request: Request) -> Result<Bytes, Refusal> {
+/// Body of a request in JSON, of at most `limit` bytes.
+async fn arrived(request: Request, limit: usize) -> Result<Bytes, Refusal> {
     if !is_json(request.headers()) {
         return Err(Refusal::wrong_type());
     }
-    let arrived =
-        timeout(ARRIVAL_TIMEOUT, Bytes::from_request(request, &())).await.map_err(|_| Refusal::too_slow())?;
-    arrived.map_err(|rejection| match rejection.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => Refusal::too_large(MAX_BODY),
-        _ => Refusal::bad_request("The request ended early."),
+    let body = Limited::new(request.into_body(), limit).collect();
+    let arrived = timeout(ARRIVAL_TIMEOUT, body).await.map_err(|_| Refusal::too_slow())?;
+    arrived.map(Collected::to_bytes).map_err(|error| match error.is::<LengthLimitError>() {
+        true => Refusal::too_large(limit),
+        false => Refusal::bad_request("The request ended early."),
     })
 }
 

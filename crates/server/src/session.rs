@@ -5,9 +5,9 @@ use std::sync::Arc;
 use foretoken_engine::decoder::{Progress, Request};
 use foretoken_engine::session::Session;
 use foretoken_engine::trace::{Finish, Round, Speedup, Summary};
-use foretoken_model::Tokenizer;
 use foretoken_model::error::{Error, Result};
 use foretoken_model::sampling::Sampling;
+use foretoken_model::{Conversation, Tokenizer};
 
 use crate::logprob::Logprob;
 use crate::order::{Defaults, Order};
@@ -25,7 +25,10 @@ const SEED_STEP: u32 = 0x9E37_79B9;
 /// Returns the engine's errors; the caller passes them to [`ReplySink::end`], perhaps with advice.
 pub fn write(session: &mut Session, order: Order, defaults: &Defaults, sink: &ReplySink) -> Result<Summary> {
     let choices = order.choices;
+    let shown = order.with_pictures();
     let (request, parser) = request(order, session, defaults, &|| sink.flow().is_break())?;
+    let conversation = Conversation { messages: &shown, tools: &[], thinking: None };
+    session.see(&conversation, &mut |_| sink.flow())?;
     sink.send(Event::Started(request.prompt.len()));
     let replies = write_choices(session, &request, &parser, choices, sink)?;
     replies.into_iter().reduce(sum).ok_or(Error::Cancelled)

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use foretoken_engine::trace::{Finish, Summary};
+use foretoken_model::Picture;
 use foretoken_model::embedding::TextEmbedder;
+use foretoken_model::error::{Error, Result as EngineResult};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 use crate::logprob::Logprob;
@@ -34,6 +36,19 @@ pub trait Writer: Send + Sync + 'static {
     /// # Errors
     /// Those of a reply to it.
     fn count(&self, model: &str, order: Order) -> Result<usize, Refusal>;
+
+    /// Reads a picture file of a request.
+    ///
+    /// # Errors
+    /// `Error::Picture`, by default for every file.
+    fn read_picture(&self, _file: &[u8]) -> EngineResult<Picture> {
+        Err(Error::Picture("no model on this server sees".to_owned()))
+    }
+
+    /// `true` if the model that replies to requests without one sees pictures.
+    fn sees(&self) -> bool {
+        false
+    }
 
     /// Returns the embedding model, which may have to be loaded first; `None` without one.
     fn embedder(&self) -> Option<Arc<dyn TextEmbedder>> {

@@ -26,6 +26,10 @@ impl Pictures {
         Self { reader: PictureReader::new(program), read: Mutex::default() }
     }
 
+    pub(crate) fn reader(&self) -> &Arc<PictureReader> {
+        &self.reader
+    }
+
     /// Reads the picture in a data URL.
     ///
     /// # Errors

@@ -4,7 +4,9 @@
 use std::sync::{Arc, Mutex, mpsc};
 
 use foretoken_engine::trace::Summary;
+use foretoken_model::Picture;
 use foretoken_model::embedding::TextEmbedder;
+use foretoken_senses::picture::PictureReader;
 use foretoken_server::session::write;
 use foretoken_server::{Defaults, Order, PromptReader, Refusal, ReplySink, Writer, model_name};
 
@@ -25,6 +27,7 @@ pub(super) struct ServerWriter {
     pub(super) status: Arc<Observable>,
     pub(super) prompts: Arc<Mutex<Option<PromptReader>>>,
     pub(super) embedder: Arc<Embedder>,
+    pub(super) pictures: Arc<PictureReader>,
 }
 
 impl Writer for ServerWriter {
@@ -44,6 +47,14 @@ impl Writer for ServerWriter {
         prompts
             .ok_or_else(|| Refusal::not_ready("No model is loaded yet. Try again in a moment."))?
             .count(&order)
+    }
+
+    fn read_picture(&self, file: &[u8]) -> foretoken_model::Result<Picture> {
+        self.pictures.read(file)
+    }
+
+    fn sees(&self) -> bool {
+        self.status.get().sees
     }
 
     fn embedder(&self) -> Option<Arc<dyn TextEmbedder>> {

@@ -12,7 +12,9 @@ use std::thread;
 use std::time::Duration;
 
 use foretoken_engine::session::TextBudget;
+use foretoken_model::child::Program;
 use foretoken_model::sampling::Sampling;
+use foretoken_senses::picture::PictureReader;
 use foretoken_server::address::{DEFAULT_PORT, LOOPBACK};
 use foretoken_server::{Address, Defaults, Server};
 
@@ -74,14 +76,17 @@ pub fn run(args: &Args) -> Result<()> {
     let budget = TextBudget::of_megabytes(*context_memory);
     let loader = SessionLoader { models: Arc::clone(&models), defaults, budget };
     let name = models.first().to_owned();
-    let loaded = Some(loader.load(&name)?);
+    let loaded = loader.load(&name)?;
+    let (sees, loaded) = (loaded.sees(), Some(loaded));
     let embedder = talk.embedding.load()?;
     let interrupt = Interrupt::listen();
     let status = Arc::new(Status::of(&name));
     let (jobs, received) = mpsc::channel();
     let names = models.names();
     let count: Count = Box::new(move |model, order| models.count(model, order));
-    let writer = SessionThread { names, count, status: Arc::clone(&status), jobs, embedder };
+    let pictures = PictureReader::new(Some(&Program::This));
+    let status_of = Arc::clone(&status);
+    let writer = SessionThread { names, count, status: status_of, jobs, embedder, pictures, sees };
     let server = Server::start(&address, Arc::new(writer))?;
     let slot = Slot { loader, name, loaded };
     let idle = idle_minutes.map(|minutes| Duration::from_secs(60 * u64::from(minutes.get())));

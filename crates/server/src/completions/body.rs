@@ -8,8 +8,10 @@ use serde_json::{Map, Value};
 
 use super::Kind;
 use super::tools::{ToolBody, ToolCallBody, ToolChoiceBody, tool_use};
+use crate::conversation::Input;
 use crate::fields::{Texts, body, max_tokens, seed, stops, top_k, unsupported, whole};
 use crate::order::{MAX_CHOICES, Order, Prompt, SamplingChoices};
+use crate::picture_file::{DetailBody, in_data_url};
 use crate::protocol::{ParsedRequest, ReplyFormat};
 use crate::refusal::Refusal;
 
@@ -131,7 +133,7 @@ struct Message {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "expected a string, or a list of parts of type 'text'")]
+#[serde(untagged, expecting = "expected a string, or a list of parts of type 'text' or 'image_url'")]
 enum Content {
     Text(String),
     Parts(Vec<Part>),
@@ -141,6 +143,13 @@ enum Content {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Part {
     Text { text: String },
+    ImageUrl { image_url: ImageUrl },
+}
+
+#[derive(Deserialize)]
+struct ImageUrl {
+    url: String,
+    detail: Option<DetailBody>,
 }
 
 /// Parses a request for a chat completion or a completion.
@@ -185,9 +194,9 @@ impl Body {
             return Err(Refusal::bad_field("grammar", "no response_format and no tools beside it"));
         }
         let grammar = format.or(rules);
-        let prompt = match kind {
-            Kind::Chat => Prompt::Conversation(conversation(self.messages.unwrap_or_default())?),
-            Kind::Text => Prompt::Text(text(self.prompt)?),
+        let order = match kind {
+            Kind::Chat => conversation(self.messages.unwrap_or_default())?.order("messages")?,
+            Kind::Text => Order::new(Prompt::Text(text(self.prompt)?)),
         };
         let logprobs = logprobs(kind, self.logprobs, self.top_logprobs)?;
         let order = Order {
@@ -203,7 +212,7 @@ impl Body {
                 Kind::Chat => max_tokens,
                 Kind::Text => max_tokens.or(Some(COMPLETION_TOKENS)),
             },
-            ..Order::new(prompt)
+            ..order
         };
         let usage = self.stream_options.and_then(|options| options.include_usage);
         Ok(ParsedRequest {
@@ -263,11 +272,12 @@ fn logprobs(kind: Kind, given: Option<LogprobsBody>, top: Option<i64>) -> Result
     number.map(Some).ok_or_else(|| Refusal::bad_field(field, &format!("0 to {most}")))
 }
 
-fn conversation(messages: Vec<Message>) -> Result<Vec<ChatMessage>, Refusal> {
+fn conversation(messages: Vec<Message>) -> Result<Input, Refusal> {
     if messages.is_empty() {
         return Err(Refusal::bad_field("messages", "a list with at least one message"));
     }
-    let message = |(at, Message { role, content, tool_calls, tool_call_id }): (usize, Message)| {
+    let mut input = Input::default();
+    for (at, Message { role, content, tool_calls, tool_call_id }) in messages.into_iter().enumerate() {
         let role = match role.as_str() {
             "system" | "developer" => Role::System,
             "user" => Role::User,
@@ -287,19 +297,36 @@ fn conversation(messages: Vec<Message>) -> Result<Vec<ChatMessage>, Refusal> {
         if !calls.is_empty() && role != Role::Assistant {
             return Err(Refusal::bad_field(&field, "a message of the assistant"));
         }
-        let content = match content {
-            Some(Content::Text(text)) => text,
-            Some(Content::Parts(parts)) => parts.into_iter().map(|Part::Text { text }| text).collect(),
-            None if role == Role::Assistant => String::new(),
-            None => {
-                let expected = "a string, or a list of parts of type 'text'";
-                return Err(Refusal::bad_field(&format!("messages[{at}].content"), expected));
-            }
-        };
         let call_id = tool_call_id.filter(|_| role == Role::Tool);
-        Ok(ChatMessage { calls, call_id, ..ChatMessage::new(role, content) })
-    };
-    messages.into_iter().enumerate().map(message).collect()
+        input.messages.push(ChatMessage { calls, call_id, ..ChatMessage::new(role, "") });
+        let field = format!("messages[{at}].content");
+        match content {
+            Some(Content::Text(text)) => input.text(&text),
+            Some(Content::Parts(parts)) => add(parts, role, &field, &mut input)?,
+            None if role == Role::Assistant => {}
+            None => {
+                let expected = "a string, or a list of parts of type 'text' or 'image_url'";
+                return Err(Refusal::bad_field(&field, expected));
+            }
+        }
+    }
+    Ok(input)
+}
+
+/// Adds parts to the last message. Only the user shows pictures.
+fn add(parts: Vec<Part>, role: Role, field: &str, input: &mut Input) -> Result<(), Refusal> {
+    for part in parts {
+        match part {
+            Part::Text { text } => input.text(&text),
+            Part::ImageUrl { image_url: ImageUrl { url, detail } } if role == Role::User => {
+                input.picture(in_data_url(&url, field)?, detail.unwrap_or_default().into());
+            }
+            Part::ImageUrl { .. } => {
+                return Err(Refusal::bad_field(field, "pictures in messages of the user"));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn text(prompt: Option<Texts>) -> Result<String, Refusal> {
@@ -312,10 +339,12 @@ fn text(prompt: Option<Texts>) -> Result<String, Refusal> {
 #[cfg(test)]
 mod tests {
     use foretoken_engine::session::ToolChoice;
+    use foretoken_model::Detail;
     use serde_json::json;
 
     use super::*;
     use crate::fields::MAX_MESSAGE;
+    use crate::picture_file::PictureFile;
 
     fn chat(more: Value) -> Result<ParsedRequest, Refusal> {
         let mut body = json!({ "messages": [{ "role": "user", "content": "Hello" }] });
@@ -505,18 +534,58 @@ mod tests {
             ),
             (
                 json!({ "messages": [{ "role": "user", "content": null }] }),
-                "messages[0].content: expected a string, or a list of parts of type 'text'.",
+                "messages[0].content: expected a string, or a list of parts of type 'text' or 'image_url'.",
             ),
             (json!({ "messages": [{ "role": "user" }] }), "messages[0].content: expected a string"),
             (
                 json!({ "messages": [{ "role": "user", "content": [{ "type": "image_url" }] }] }),
                 "messages[0].content",
             ),
+            (
+                json!({ "messages": [{ "role": "user", "content": [image("http://127.0.0.1/a.png")] }] }),
+                "messages[0].content: expected a picture as data:image/...;base64,...; no address is fetched.",
+            ),
+            (
+                json!({ "messages": [{ "role": "user", "content": [image("data:image/png;base64,?")] }] }),
+                "messages[0].content: expected a picture in Base64.",
+            ),
+            (
+                json!({ "messages": [{ "role": "system", "content": [image(FOX)] }] }),
+                "messages[0].content: expected pictures in messages of the user.",
+            ),
+            (
+                json!({ "messages": [{ "role": "user", "content": vec![image(FOX); 17] }] }),
+                "messages: expected at most 16 pictures.",
+            ),
             (json!({ "stream": "x".repeat(10_000) }), "stream: invalid type"),
         ] {
             let message = message(chat(more));
             assert!(message.starts_with(begins) && message.len() < 400, "{begins}: {message}");
         }
+    }
+
+    /// A data URL of the bytes "fox".
+    const FOX: &str = "data:image/png;base64,Zm94";
+
+    fn image(url: &str) -> Value {
+        json!({ "type": "image_url", "image_url": { "url": url } })
+    }
+
+    #[test]
+    fn pictures_stand_at_their_places_between_texts() {
+        let mut hen = image("data:image/jpeg;base64,aGVu");
+        hen["image_url"]["detail"] = "high".into();
+        let text = |text: &str| json!({ "type": "text", "text": text });
+        let messages = json!([
+            { "role": "system", "content": "Look." },
+            { "role": "user", "content": [image(FOX), text("A"), hen, text("B")] },
+        ]);
+        let order = chat(json!({ "messages": messages })).unwrap().order;
+        let Prompt::Conversation(messages) = &order.prompt else { panic!() };
+        assert_eq!(messages[1].content, "AB");
+        let picture =
+            |at, bytes: &[u8], detail| PictureFile { message: 1, at, bytes: bytes.to_vec(), detail };
+        assert_eq!(order.pictures, [picture(0, b"fox", Detail::Normal), picture(1, b"hen", Detail::High)]);
     }
 
     #[test]

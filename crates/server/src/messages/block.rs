@@ -1,10 +1,11 @@
 //! Blocks of messages, and the conversation that they form.
 
-use foretoken_model::{ChatMessage, Role, Tool, ToolCall};
+use foretoken_model::{Detail, Role, Tool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::conversation::{BETWEEN, Builder};
+use crate::conversation::{BETWEEN, Builder, Input};
+use crate::picture_file::in_base64;
 use crate::refusal::Refusal;
 
 /// Begins the result of a call that failed.
@@ -19,7 +20,8 @@ pub struct Message {
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "expected a string, or a list of blocks of type 'text', 'thinking', 'tool_use' or 'tool_result'"
+    expecting = "expected a string, or a list of blocks of type 'text', 'image', 'thinking', 'tool_use' or \
+                 'tool_result'"
 )]
 enum Content {
     Text(String),
@@ -46,6 +48,9 @@ enum Block {
     Text {
         text: String,
     },
+    Image {
+        source: Source,
+    },
     Thinking {
         thinking: String,
     },
@@ -61,6 +66,13 @@ enum Block {
         content: Option<Texts>,
         is_error: Option<bool>,
     },
+}
+
+/// Place of a picture; addresses and files are refused.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Source {
+    Base64 { data: String },
 }
 
 impl Texts {
@@ -80,7 +92,7 @@ impl Texts {
 /// # Errors
 /// Refuses an empty list, roles other than `user` and `assistant`, names that no tool may have, and
 /// blocks that the role may not have.
-pub fn conversation(system: &str, messages: Vec<Message>) -> Result<Vec<ChatMessage>, Refusal> {
+pub fn conversation(system: &str, messages: Vec<Message>) -> Result<Input, Refusal> {
     let mut builder = Builder::default();
     if !system.is_empty() {
         builder.text(Role::System, system);
@@ -105,6 +117,9 @@ pub fn conversation(system: &str, messages: Vec<Message>) -> Result<Vec<ChatMess
 fn add(block: Block, role: Role, field: &str, builder: &mut Builder) -> Result<(), Refusal> {
     match (block, role) {
         (Block::Text { text }, _) => builder.text(role, &text),
+        (Block::Image { source: Source::Base64 { data } }, Role::User) => {
+            builder.picture(in_base64(&data, field)?, Detail::default());
+        }
         (Block::Thinking { thinking }, Role::Assistant) => builder.thinking(&thinking),
         (Block::RedactedThinking {}, Role::Assistant) => {}
         (Block::ToolUse { id, name, input }, Role::Assistant) => {
@@ -119,7 +134,7 @@ fn add(block: Block, role: Role, field: &str, builder: &mut Builder) -> Result<(
             builder.result(tool_use_id, [error, &content].concat());
         }
         _ => {
-            let expected = "thinking and tool_use of the assistant, tool_result of the user";
+            let expected = "thinking and tool_use of the assistant, image and tool_result of the user";
             return Err(Refusal::bad_field(field, expected));
         }
     }

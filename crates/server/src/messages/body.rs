@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::block::{Message, Texts, conversation};
 use super::tools::{ToolBody, ToolChoiceBody, tool_use};
 use crate::fields::{self, body, max_tokens, stops, top_k, whole};
-use crate::order::{Order, Prompt, SamplingChoices};
+use crate::order::{Order, SamplingChoices};
 use crate::protocol::{ParsedRequest, ReplyFormat};
 use crate::refusal::Refusal;
 
@@ -69,7 +69,7 @@ pub fn read(json: &[u8]) -> Result<ParsedRequest, Refusal> {
 impl Body {
     fn asked(self) -> Result<ParsedRequest, Refusal> {
         let system = self.system.map(|texts| texts.joined(|text| !text.starts_with(MARK)));
-        let messages = conversation(&system.unwrap_or_default(), self.messages.unwrap_or_default())?;
+        let input = conversation(&system.unwrap_or_default(), self.messages.unwrap_or_default())?;
         let format = self.output_config.and_then(|config| config.format);
         let order = Order {
             sampling: SamplingChoices {
@@ -88,7 +88,7 @@ impl Body {
             stop: stops(self.stop_sequences.map(fields::Texts::Many), "stop_sequences")?,
             grammar: format.map(|OutputFormat::JsonSchema { schema }| Grammar::Schema(schema.to_string())),
             tools: tool_use(self.tools, self.tool_choice)?,
-            ..Order::new(Prompt::Conversation(messages))
+            ..input.order("messages")?
         };
         Ok(ParsedRequest {
             model: self.model.filter(|model| !model.is_empty()),

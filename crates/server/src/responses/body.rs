@@ -6,10 +6,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::answer::Echo;
-use super::item::{Input, conversation};
+use super::item::{InputBody, conversation};
 use super::tools::{ToolBody, ToolChoiceBody, tool_use};
 use crate::fields::{max_tokens, object, typed, whole};
-use crate::order::{Order, Prompt, SamplingChoices};
+use crate::order::{Order, SamplingChoices};
 use crate::protocol::{ParsedRequest, ReplyFormat};
 use crate::refusal::Refusal;
 
@@ -28,7 +28,7 @@ const PREVIOUS: &str = "previous_response_id";
 #[derive(Deserialize)]
 struct Body {
     model: Option<String>,
-    input: Option<Input>,
+    input: Option<InputBody>,
     instructions: Option<String>,
     stream: Option<bool>,
     #[serde(default, deserialize_with = "whole")]
@@ -107,7 +107,7 @@ impl Body {
     fn asked(self, echo: Map<String, Value>) -> Result<ParsedRequest, Refusal> {
         let parallel = self.parallel_tool_calls.unwrap_or(true);
         let (tools, known) = tool_use(self.tools, self.tool_choice, parallel)?;
-        let messages = conversation(self.instructions.as_deref(), self.input)?;
+        let input = conversation(self.instructions.as_deref(), self.input)?;
         let includes = self.include.is_some_and(|included| included.iter().any(|part| part == LOGPROBS));
         let logprobs = logprobs(includes, self.top_logprobs)?;
         let order = Order {
@@ -122,7 +122,7 @@ impl Body {
             grammar: self.text.and_then(|text| text.format).and_then(TextFormat::grammar),
             tools,
             logprobs,
-            ..Order::new(Prompt::Conversation(messages))
+            ..input.order("input")?
         };
         Ok(ParsedRequest {
             model: self.model.filter(|model| !model.is_empty()),

@@ -1,17 +1,18 @@
 //! Items of a request's input, and the conversation that they form.
 
-use foretoken_model::{ChatMessage, Role, Tool, ToolCall};
+use foretoken_model::{Role, Tool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::tools::{custom_call, offered};
-use crate::conversation::{BETWEEN, Builder};
+use crate::conversation::{BETWEEN, Builder, Input};
 use crate::fields::{arguments_in, refused};
+use crate::picture_file::{DetailBody, in_data_url};
 use crate::refusal::Refusal;
 
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected a string or a list of items")]
-pub enum Input {
+pub enum InputBody {
     Text(String),
     Items(Vec<Map<String, Value>>),
 }
@@ -19,12 +20,37 @@ pub enum Input {
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Item {
-    Message { role: String, content: Texts },
+    Message { role: String, content: Content },
     FunctionCall { call_id: String, name: String, arguments: String, namespace: Option<String> },
     FunctionCallOutput { call_id: String, output: Texts },
     CustomToolCall { call_id: String, name: String, input: String, namespace: Option<String> },
     CustomToolCallOutput { call_id: String, output: Texts },
     Reasoning { summary: Option<Vec<Text>>, content: Option<Vec<Text>> },
+}
+
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a string, or a list of parts of type 'input_text', 'input_image' or 'output_text'"
+)]
+enum Content {
+    One(String),
+    Parts(Vec<Part>),
+}
+
+/// Part of a message.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Part {
+    Text(Text),
+    Image(Image),
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type")]
+enum Image {
+    #[serde(rename = "input_image")]
+    Input { image_url: String, detail: Option<DetailBody> },
 }
 
 /// Text, as one string or in parts.
@@ -68,15 +94,20 @@ impl Texts {
     }
 }
 
+impl Text {
+    fn text(self) -> String {
+        match self {
+            Self::Input { text }
+            | Self::Output { text }
+            | Self::Summary { text }
+            | Self::Reasoning { text }
+            | Self::Refusal { refusal: text } => text,
+        }
+    }
+}
+
 fn joined(parts: Vec<Text>) -> String {
-    let text = |part| match part {
-        Text::Input { text }
-        | Text::Output { text }
-        | Text::Summary { text }
-        | Text::Reasoning { text }
-        | Text::Refusal { refusal: text } => text,
-    };
-    parts.into_iter().map(text).collect::<Vec<String>>().join(BETWEEN)
+    parts.into_iter().map(Text::text).collect::<Vec<String>>().join(BETWEEN)
 }
 
 /// Returns the conversation of a request.
@@ -84,14 +115,14 @@ fn joined(parts: Vec<Text>) -> String {
 /// # Errors
 /// Refuses an input without messages, unknown items and roles, names that no tool may have, and
 /// arguments that are no JSON object.
-pub fn conversation(instructions: Option<&str>, input: Option<Input>) -> Result<Vec<ChatMessage>, Refusal> {
+pub fn conversation(instructions: Option<&str>, input: Option<InputBody>) -> Result<Input, Refusal> {
     let mut builder = Builder::default();
     if let Some(instructions) = instructions.filter(|text| !text.is_empty()) {
         builder.text(Role::System, instructions);
     }
     match input {
-        Some(Input::Text(text)) => builder.text(Role::User, &text),
-        Some(Input::Items(items)) => {
+        Some(InputBody::Text(text)) => builder.text(Role::User, &text),
+        Some(InputBody::Items(items)) => {
             for (at, item) in items.into_iter().enumerate() {
                 add(item, &format!("input[{at}]"), &mut builder)?;
             }
@@ -110,7 +141,7 @@ fn add(mut item: Map<String, Value>, field: &str, builder: &mut Builder) -> Resu
         if Tool::is_name(&name) { Ok(name) } else { Err(Refusal::bad_name(field)) }
     };
     match item {
-        Item::Message { role, content } => builder.text(role_of(&role, field)?, &content.joined()),
+        Item::Message { role, content } => message(role_of(&role, field)?, content, field, builder)?,
         Item::FunctionCall { call_id: id, name, arguments, namespace } => {
             let name = name_of(namespace, &name)?;
             builder.call(ToolCall { id, name, arguments: arguments_in(&arguments, field)? });
@@ -126,6 +157,28 @@ fn add(mut item: Map<String, Value>, field: &str, builder: &mut Builder) -> Resu
             if !text.is_empty() {
                 builder.thinking(&text);
             }
+        }
+    }
+    Ok(())
+}
+
+/// Adds a message. Only the user shows pictures.
+fn message(role: Role, content: Content, field: &str, builder: &mut Builder) -> Result<(), Refusal> {
+    let parts = match content {
+        Content::One(text) => {
+            builder.text(role, &text);
+            return Ok(());
+        }
+        Content::Parts(parts) => parts,
+    };
+    builder.text(role, "");
+    for part in parts {
+        match part {
+            Part::Text(text) => builder.text(role, &text.text()),
+            Part::Image(Image::Input { image_url, detail }) if role == Role::User => {
+                builder.picture(in_data_url(&image_url, field)?, detail.unwrap_or_default().into());
+            }
+            Part::Image(_) => return Err(Refusal::bad_field(field, "pictures in messages of the user")),
         }
     }
     Ok(())

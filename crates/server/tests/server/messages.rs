@@ -247,6 +247,18 @@ fn invalid_requests_are_refused_in_the_format_of_the_protocol() {
             say("user", json!({ "type": "image" })),
             "messages[0].content: expected a string, or a list of blocks",
         ),
+        (
+            say("user", json!({ "type": "image", "source": { "type": "url", "url": "http://a/b.png" } })),
+            "messages[0].content: expected a string, or a list of blocks",
+        ),
+        (
+            say("assistant", json!({ "type": "image", "source": { "type": "base64", "data": "Zm94" } })),
+            "messages[0].content: expected thinking and tool_use of the assistant, image and",
+        ),
+        (
+            say("user", json!({ "type": "image", "source": { "type": "base64", "data": "?" } })),
+            "messages[0].content: expected a picture in Base64.",
+        ),
         (say("user", result), "messages[0].content: expected a string, or a list of blocks"),
         (say("user", call.clone()), "messages[0].content: expected thinking and tool_use of the assistant"),
         (say("assistant", call), "messages[0].content: expected names of 1 to 128"),

@@ -240,6 +240,9 @@ fn a_choice_of_tools_and_of_reasoning_is_followed() {
     assert!(order(json!({ "previous_response_id": null, "background": false })).tools.is_none());
 }
 
+/// A data URL of the bytes "fox".
+const FOX: &str = "data:image/png;base64,Zm94";
+
 #[test]
 fn invalid_requests_are_refused_by_name() {
     let fixture = Fixture::start();
@@ -262,6 +265,14 @@ fn invalid_requests_are_refused_by_name() {
         (item(json!({ "role": "tool", "content": "a" })), "input[0].role: expected system, developer, user"),
         (
             item(json!({ "role": "user", "content": image })),
+            "input[0]: expected a picture as data:image/...;base64,...; no address is fetched.",
+        ),
+        (
+            item(json!({ "role": "assistant", "content": [{ "type": "input_image", "image_url": FOX }] })),
+            "input[0]: expected pictures in messages of the user.",
+        ),
+        (
+            item(json!({ "type": "function_call_output", "call_id": "a", "output": image })),
             "input[0]: expected a string, or a list of parts",
         ),
         (item(json!({ "x": "y".repeat(9999) })), "input[0]: missing field `role`"),

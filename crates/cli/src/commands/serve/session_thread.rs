@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use foretoken_engine::session::{Remedy, Session, TextBudget};
 use foretoken_engine::trace::Summary;
+use foretoken_model::Picture;
 use foretoken_model::embedding::TextEmbedder;
 use foretoken_model::error::{Error as EngineError, Result as EngineResult};
+use foretoken_senses::picture::PictureReader;
 use foretoken_server::session::write;
 use foretoken_server::{Defaults, Order, PromptReader, Refusal, ReplySink, Writer};
 
@@ -35,6 +37,9 @@ pub struct SessionThread {
     pub status: Arc<Status>,
     pub jobs: mpsc::Sender<Job>,
     pub embedder: Option<Arc<dyn TextEmbedder>>,
+    pub pictures: Arc<PictureReader>,
+    /// `true` if the first model sees pictures.
+    pub sees: bool,
 }
 
 /// Counts the tokens of a prompt for the model of this name.
@@ -74,6 +79,14 @@ impl Writer for SessionThread {
 
     fn count(&self, model: &str, order: Order) -> std::result::Result<usize, Refusal> {
         (self.count)(model, &order)
+    }
+
+    fn read_picture(&self, file: &[u8]) -> EngineResult<Picture> {
+        self.pictures.read(file)
+    }
+
+    fn sees(&self) -> bool {
+        self.sees
     }
 
     fn embedder(&self) -> Option<Arc<dyn TextEmbedder>> {
@@ -149,6 +162,13 @@ pub struct Loaded {
     defaults: Defaults,
     budget: TextBudget,
     session: Session,
+}
+
+impl Loaded {
+    /// `true` if the model sees pictures.
+    pub fn sees(&self) -> bool {
+        self.session.sees()
+    }
 }
 
 impl Replying for Loaded {

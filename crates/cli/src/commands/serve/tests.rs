@@ -7,6 +7,7 @@ use foretoken_engine::session::Remedy;
 use foretoken_engine::trace::{Finish, Summary};
 use foretoken_model::Error as EngineError;
 use foretoken_model::error::Result as EngineResult;
+use foretoken_senses::picture::PictureReader;
 use foretoken_server::{Event, Order, ReplySink};
 use foretoken_tests::client::{Answer, get, post};
 use foretoken_tests::soon;
@@ -105,7 +106,15 @@ impl Fixture {
         let status = Arc::new(Status::of("fox"));
         let names = ["fox", "owl", "broken"].map(str::to_owned).to_vec();
         let count: Count = Box::new(|name, _| Ok(name.len()));
-        let writer = SessionThread { names, count, status: Arc::clone(&status), jobs, embedder: None };
+        let writer = SessionThread {
+            names,
+            count,
+            status: Arc::clone(&status),
+            jobs,
+            embedder: None,
+            pictures: PictureReader::new(None),
+            sees: false,
+        };
         let address = Address { host: LOOPBACK.to_owned(), port: 0, key: String::new() };
         let server = Server::start(&address, Arc::new(writer)).unwrap();
         let (loader, loaded) = (ScriptedLoader(Arc::clone(&log)), Scripted::new("fox", &log, 0));
