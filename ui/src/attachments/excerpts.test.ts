@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Excerpt } from "../bindings/Excerpt";
-import { excerptFile, placeWords, searchedFiles, sourcesOf } from "./excerpts";
+import { excerptFile, placeWords, quotedSpans, searchedFiles, sourcesOf } from "./excerpts";
 
 function excerpt(page: number | null, heading: string | null, text = "a fox"): Excerpt {
   return { name: "a.pdf", page, heading, text };
@@ -30,6 +30,23 @@ test("eight words of an excerpt are a quotation, whatever stands between them", 
   expect(quoted("KEEPER OF THE LIGHTHOUSE IS CALLED INES AND [1]")).toEqual([1, 2]);
   expect(quoted("the river rose by three feet and the mill stood")).toEqual([1]);
   expect(quoted("")).toEqual([]);
+});
+
+test("quoted parts of a text are joined where they overlap", () => {
+  const text =
+    "Ines, the keeper of the lighthouse, is never late. She reads. The mill stood still.";
+  const quoted = (by: string) => quotedSpans(text, by).map(({ from, to }) => text.slice(from, to));
+  expect(quoted("INES the keeper of the lighthouse is never late and")).toEqual([
+    "Ines, the keeper of the lighthouse, is never late",
+  ]);
+  expect(quoted("never late she reads the mill stood still")).toEqual([
+    "never late. She reads. The mill stood still",
+  ]);
+  expect(quoted("the keeper of the lighthouse")).toEqual([]);
+  const chinese = "周一河水上涨了三尺，磨坊停了下来，人们很担心。";
+  expect(quotedSpans(chinese, "据说河水上涨了三尺磨坊停了下来人们很")).toEqual([
+    { from: 2, to: 20 },
+  ]);
 });
 
 test("sixteen letters of a script without spaces are a quotation", () => {

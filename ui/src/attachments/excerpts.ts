@@ -43,27 +43,62 @@ const SPACELESS =
 const LETTER = new RegExp(`^${SPACELESS}`, "u");
 const WORD = new RegExp(`${SPACELESS}|(?:(?!${SPACELESS})[\\p{L}\\p{M}\\p{N}])+`, "gu");
 
-/** Every run of words that is just long enough for a quotation, without case and punctuation. */
-function* runsOf(text: string): Generator<string> {
-  const words = text.toLowerCase().match(WORD) ?? [];
-  const sizes = words.map((word) => (LETTER.test(word) ? 1 : 2));
+/** A part of a text, in UTF-16 code units. */
+export interface Span {
+  from: number;
+  to: number;
+}
+
+/** Words that follow each other, without case and punctuation. */
+interface Run extends Span {
+  words: string;
+}
+
+/** Every run of words that is just long enough for a quotation. */
+function* runsOf(text: string): Generator<Run> {
+  const words = Array.from(text.matchAll(WORD), ({ 0: word, index }) => ({
+    word: word.toLowerCase(),
+    from: index,
+    to: index + word.length,
+    size: LETTER.test(word) ? 1 : 2,
+  }));
   let [end, size] = [0, 0];
-  for (let start = 0; start < words.length; start++) {
-    while (size < QUOTED && end < words.length) size += sizes[end++] ?? 0;
+  for (const [start, first] of words.entries()) {
+    while (size < QUOTED && end < words.length) size += words[end++]?.size ?? 0;
     if (size < QUOTED) return;
-    yield words.slice(start, end).join(" ");
-    size -= sizes[start] ?? 0;
+    const run = words.slice(start, end);
+    yield {
+      words: run.map(({ word }) => word).join(" "),
+      from: first.from,
+      to: run.at(-1)?.to ?? first.to,
+    };
+    size -= first.size;
   }
+}
+
+const wordsOfRuns = (text: string) => new Set(Array.from(runsOf(text), ({ words }) => words));
+
+/** The parts of a text that another one quotes, in order. */
+export function quotedSpans(text: string, quoting: string): Span[] {
+  const known = wordsOfRuns(quoting);
+  const spans: Span[] = [];
+  for (const { words, from, to } of runsOf(text)) {
+    if (!known.has(words)) continue;
+    const last = spans.at(-1);
+    if (last && from <= last.to) last.to = to;
+    else spans.push({ from, to });
+  }
+  return spans;
 }
 
 /** Numbers, from 1, of the excerpts that a text cites as "[2]" or quotes, ascending. */
 export function sourcesOf(text: string, excerpts: readonly Excerpt[]): number[] {
   if (excerpts.length === 0) return [];
   const used = new Set(Array.from(text.matchAll(/\[(\d{1,2})\]/g), ([, number]) => Number(number)));
-  const quotable = excerpts.map((excerpt) => new Set(runsOf(excerpt.text)));
-  for (const run of runsOf(text)) {
+  const quotable = excerpts.map((excerpt) => wordsOfRuns(excerpt.text));
+  for (const { words } of runsOf(text)) {
     quotable.forEach((runs, index) => {
-      if (runs.has(run)) used.add(index + 1);
+      if (runs.has(words)) used.add(index + 1);
     });
   }
   return excerpts.map((_, index) => index + 1).filter((number) => used.has(number));

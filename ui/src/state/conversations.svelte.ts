@@ -248,6 +248,13 @@ export class Conversations {
     return hits;
   }
 
+  /** The newest file of this name in the open conversation. */
+  async fileNamed(name: string): Promise<Attached | null> {
+    const files = this.messages.flatMap(({ attachments }) => attachments);
+    const found = files.findLast((file) => file.name === name);
+    return found ? this.attachment(found.id) : null;
+  }
+
   /** An attachment of a message; null after an error, which is shown. */
   async attachment(id: number): Promise<Attached | null> {
     let file: Attached | null = null;

@@ -1,5 +1,6 @@
 /** Finds words in the messages of the page and highlights them without changing the DOM. */
 import { matchesOf } from "../../search/words";
+import { textRanges } from "../ui/textRanges";
 
 export interface Hit {
   /** Id of the hit's message. */
@@ -9,14 +10,6 @@ export interface Hit {
 
 /** Selector of elements with a message's text, drawn or not. */
 const MESSAGE_TEXT = "[data-testid=message-user], [data-testid=reply-text], .stored";
-
-/** Selector of text that is no part of a message: buttons and text for screen readers. */
-const NOT_TEXT = ["button", ".visually-hidden", "annotation"].join();
-
-const BLOCK = [
-  ...["p", "li", "td", "th", "pre", "summary", "blockquote", "div"],
-  ...["h1", "h2", "h3", "h4", "h5", "h6"],
-].join();
 
 /** Most hits collected. */
 export const MAX_HITS = 5000;
@@ -29,55 +22,12 @@ export function hitsIn(root: Element, words: readonly string[], atWordStart: boo
     const message = Number(element.dataset["message"]);
     for (const text of element.querySelectorAll(MESSAGE_TEXT)) {
       const limit = MAX_HITS - hits.length;
-      for (const range of rangesIn(text, words, atWordStart, limit)) hits.push({ message, range });
+      const find = (text: string) => matchesOf(text, words, atWordStart).slice(0, limit);
+      for (const range of textRanges(text, find)) hits.push({ message, range });
       if (hits.length === MAX_HITS) return hits;
     }
   }
   return hits;
-}
-
-function rangesIn(
-  element: Element,
-  words: readonly string[],
-  atWordStart: boolean,
-  limit: number,
-): Range[] {
-  const pieces: { node: Text; from: number }[] = [];
-  let text = "";
-  let block: Element | null = null;
-  let around: Element | null = null;
-  let here: Element | null = null;
-  const walk = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
-  for (let node = walk.nextNode(); node; node = walk.nextNode()) {
-    if (!(node instanceof Text) || !node.parentElement) continue;
-    // Consecutive text nodes are mostly in the same element.
-    if (node.parentElement !== around) {
-      around = node.parentElement;
-      here = around.closest(NOT_TEXT) ? null : around.closest(BLOCK);
-    }
-    if (here === null) continue;
-    // Words do not continue across paragraphs.
-    if (block !== null && here !== block) text += "\n";
-    block = here;
-    pieces.push({ node, from: text.length });
-    text += node.data;
-  }
-  let piece = 0;
-  /** Converts a place in the text into a point of the DOM. Places come in order. */
-  const pointAt = (place: number, isEnd: boolean) => {
-    while ((pieces[piece + 1]?.from ?? Infinity) < place + (isEnd ? 0 : 1)) piece += 1;
-    return pieces[piece];
-  };
-  const matches = matchesOf(text, words, atWordStart).slice(0, limit);
-  return matches.flatMap(({ from, to }) => {
-    const range = document.createRange();
-    const start = pointAt(from, false);
-    if (!start) return [];
-    range.setStart(start.node, from - start.from);
-    const end = pointAt(to, true) ?? start;
-    range.setEnd(end.node, Math.min(to - end.from, end.node.data.length));
-    return [range];
-  });
 }
 
 /** Highlights all hits. */

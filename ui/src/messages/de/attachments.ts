@@ -22,6 +22,7 @@ export const attachments = {
   "attach.excerpts": "{count, plural, one {# Auszug} other {# Auszüge}} aus den Dateien",
   "attach.excerptsTitle":
     "Stellen langer Dateien, die zu dieser Frage passen. Das Modell liest sie mit ihr.",
+  "attach.whole": "Im Dokument zeigen",
   "attach.sources": "Quellen",
   "attach.encoding": "Kodierung",
   "attach.script.western": "Westeuropäisch",

@@ -20,6 +20,7 @@ export const attachments = {
   "attach.excerpts": "{count, plural, one {# excerpt} other {# excerpts}} from the files",
   "attach.excerptsTitle":
     "Passages of long files that match this question. The model reads them with it.",
+  "attach.whole": "Show in the document",
   "attach.sources": "Sources",
   "attach.encoding": "Encoding",
   "attach.script.western": "Western",
