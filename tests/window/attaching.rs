@@ -135,6 +135,19 @@ async fn a_document_longer_than_the_context_is_searched_and_its_excerpts_open() 
     let shown = window.text("attachment-text").await;
     assert!(shown.contains("called Ines"), "{shown}");
     window.photograph("excerpt").await;
+    window.click("attachment-whole").await;
+    let place = "const pre = document.querySelector('[data-testid=attachment-text] pre');
+        const [range] = CSS.highlights.get('mark') ?? [];
+        if (!pre || !range) return '';
+        const [shown, marked] = [pre.getBoundingClientRect(), range.getBoundingClientRect()];
+        return marked.top >= shown.top && marked.top < shown.bottom ? String(range) : '';";
+    window
+        .wait("the document is shown at the excerpt", async || {
+            let marked = window.page.execute(place, vec![]).await.unwrap();
+            marked.as_str().is_some_and(|words| words.contains("called Ines"))
+        })
+        .await;
+    window.photograph("excerpt-in-document").await;
     window.close().await;
 }
 

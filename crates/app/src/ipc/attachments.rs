@@ -98,7 +98,7 @@ pub struct ContextUse {
 pub struct DocumentSearchStatus {
     /// Passages of all documents that can be searched.
     pub passages: u32,
-    /// Those of them that can be found by their meaning.
+    /// Passages that can be found by their meaning.
     pub embedded: u32,
     /// Why the chosen embedding model cannot be used, in English.
     pub problem: Option<String>,

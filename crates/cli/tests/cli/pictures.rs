@@ -1,5 +1,6 @@
-//! `generate --picture` and pictures of requests to `serve`: a reply depends on the picture, with drafts as without; files that are no
-//! pictures and models that do not see are named in a sentence.
+//! `generate --picture`, and pictures of requests to `serve`: a reply depends on the picture, with
+//! drafts as without; files that are no pictures and models that do not see are named in a
+//! sentence.
 
 use std::path::{Path, PathBuf};
 

@@ -34,7 +34,7 @@ pub enum TextUse {
 /// Embedding of a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextEmbedding {
-    /// Of length 1.
+    /// A vector of length 1.
     pub vector: Vec<f32>,
     /// Tokens that the model read.
     pub tokens: usize,

@@ -80,8 +80,8 @@ fn is_rotary(encoder: Encoder) -> bool {
     matches!(encoder, Encoder::NomicBert { .. } | Encoder::ModernBert { .. })
 }
 
-/// Whether a NomicBERT is as nomic-embed-text: norms after the branches, rotation of whole heads in
-/// halves, no biases, no experts.
+/// Returns whether a NomicBERT is as nomic-embed-text: norms after the branches, rotation of whole
+/// heads in halves, no biases, no experts.
 fn is_known_nomic(from: &Json) -> bool {
     let is = |key: &str| from[key].as_bool().unwrap_or(false);
     let others = ["prenorm", "rotary_emb_interleaved", "qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias"];

@@ -121,35 +121,44 @@ pub(super) fn of_gguf(header: &Header) -> Result<Tokenizer> {
     }
     let texts = header.list("tokenizer.ggml.tokens")?.and_then(|list| list.texts()).unwrap_or_default();
     let tokens: Vec<String> = texts.iter().map(|text| piece(text)).collect();
-    let text_of = |key: &str, usual: &str| -> Result<(String, u32)> {
+    let token_of = |key: &str, usual: &str| -> Result<Special> {
         let id = header.integer(&format!("tokenizer.ggml.{key}"))?;
         let id = id.or_else(|| tokens.iter().position(|token| token == usual).map(|id| id as u64));
         let id = id.filter(|id| *id < tokens.len() as u64);
         let id = id.ok_or_else(|| failed(format!("it has no token {usual}")))? as usize;
-        Ok((tokens[id].clone(), id as u32))
+        Ok(Special { content: tokens[id].clone(), id: id as u32 })
     };
-    let (first, last) = (text_of("cls_token_id", "[CLS]")?, text_of("seperator_token_id", "[SEP]")?);
-    let unknown = text_of("unknown_token_id", "[UNK]")?.0;
+    let (first, last) = (token_of("cls_token_id", "[CLS]")?, token_of("seperator_token_id", "[SEP]")?);
+    let unknown = token_of("unknown_token_id", "[UNK]")?.content;
     let vocabulary: Map<String, Json> =
         (0..).zip(&tokens).map(|(id, token)| (token.clone(), id.into())).collect();
     let document = json!({
-        "added_tokens": [added(&first), added(&last)],
+        "added_tokens": [first.json(), last.json()],
         "normalizer": { "type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
                         "strip_accents": true, "lowercase": true },
         "pre_tokenizer": { "type": "BertPreTokenizer" },
-        "post_processor": { "type": "BertProcessing", "cls": first, "sep": last },
+        "post_processor": { "type": "BertProcessing", "cls": [first.content, first.id],
+                            "sep": [last.content, last.id] },
         "model": { "type": "WordPiece", "unk_token": unknown, "continuing_subword_prefix": CONTINUED,
                    "max_input_chars_per_word": LONGEST_WORD, "vocab": vocabulary },
     });
     Tokenizer::from_bytes(document.to_string()).map_err(|error| failed(error.to_string()))
 }
 
-/// A special token of tokenizer.json.
-fn added((content, id): &(String, u32)) -> Json {
-    json!({
-        "id": id, "content": content, "special": true, "normalized": false, "single_word": false,
-        "lstrip": false, "rstrip": false,
-    })
+/// A special token.
+struct Special {
+    content: String,
+    id: u32,
+}
+
+impl Special {
+    /// Entry of tokenizer.json.
+    fn json(&self) -> Json {
+        json!({
+            "id": self.id, "content": self.content, "special": true, "normalized": false, "single_word": false,
+            "lstrip": false, "rstrip": false,
+        })
+    }
 }
 
 /// A token as WordPiece writes it.
