@@ -31,6 +31,7 @@ use crate::closing::Closing;
 use crate::drag::Drags;
 use crate::file_manager;
 use crate::imported_traces::ImportedTraces;
+use crate::login;
 use crate::notices::Notices;
 use crate::preview::Preview;
 use crate::printing;
@@ -73,7 +74,10 @@ commands! {
     fn settings(shell) -> Settings { Ok(shell.app()?.settings()) }
     fn save_settings(shell, settings: Settings) -> Settings {
         let app = shell.app()?;
-        let before = app.settings().appearance;
+        let Settings { appearance: before, start_at_login, .. } = app.settings();
+        if settings.start_at_login != start_at_login {
+            login::start_at_login(shell.0, settings.start_at_login)?;
+        }
         let saved = app.save_settings(settings)?;
         if saved.appearance.theme != before.theme {
             shell.show_theme(saved.appearance.theme);

@@ -11,7 +11,7 @@
 //!   `printing`: the dialog for printing
 //! - `reloading`: loads the page again when its process ends; `rendering`: whether WebKit
 //!   composites the page; `spelling`: checks typed text on Linux
-//! - `theme`: light or dark window decorations; `log`: log files
+//! - `theme`: light or dark window decorations; `login`: start at login; `log`: log files
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -26,6 +26,7 @@ mod file_dialog;
 mod file_manager;
 mod imported_traces;
 mod log;
+mod login;
 mod notices;
 mod opened;
 mod preview;
@@ -75,6 +76,7 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
         }))
         .plugin(tauri_plugin_window_state::Builder::new().build())
         .plugin(tauri_plugin_dialog::init())
+        .plugin(tauri_plugin_autostart::Builder::new().app_name("Foretoken").build())
         .manage(drags)
         .manage(AttachWords::default())
         .manage(Closing::default())

@@ -12,6 +12,7 @@ use tauri::{AppHandle, Manager};
 use tauri_plugin_dialog::{DialogExt, MessageDialogButtons, MessageDialogKind};
 
 use crate::log::keep_log;
+use crate::login;
 use crate::theme::SystemTheme;
 use crate::window;
 
@@ -33,6 +34,7 @@ pub fn start(handle: &AppHandle, apply: impl Fn() + Send + 'static) {
     let Some(app) = App::start_with_recovery(start, |problem| ask(handle, problem)) else {
         return handle.exit(NO_START);
     };
+    login::follow_system(handle, &app);
     let appearance = app.settings().appearance;
     handle.manage(Arc::new(Pace::default()));
     handle.manage(Arc::new(app));

@@ -11,6 +11,7 @@ mod e2e;
 mod embedding;
 mod finding;
 mod hostile_models;
+mod login;
 mod pictures;
 mod programs;
 mod reload;

@@ -258,6 +258,7 @@ const OTHERS: Partial<Record<SettingId, Partial<Settings>>> = {
   tool_search_conversations: { builtin_tools: ["search_conversations"] },
   embedding_model: { embedding_model: "owner/model" },
   notifications: { notifications: false },
+  start_at_login: { start_at_login: true },
   write_titles: { write_titles: false },
   keep_traces: { keep_traces: false },
 };

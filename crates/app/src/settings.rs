@@ -55,6 +55,7 @@ impl Default for Settings {
             model_presets: BTreeMap::new(),
             appearance: Appearance::default(),
             notifications: true,
+            start_at_login: false,
             write_titles: true,
             keep_traces: true,
             added_models: Vec::new(),

@@ -9,7 +9,7 @@ export type DocumentSearchStatus = {
  */
 passages: number, 
 /**
- * Those of them that can be found by their meaning.
+ * Passages that can be found by their meaning.
  */
 embedded: number, 
 /**

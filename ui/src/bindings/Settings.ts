@@ -98,6 +98,10 @@ model_presets: { [key in string]: string }, appearance: Appearance,
  */
 notifications: boolean, 
 /**
+ * Starts the window when the person logs in.
+ */
+start_at_login: boolean, 
+/**
  * Lets the model title new conversations, if it is large enough.
  */
 write_titles: boolean, 

@@ -72,6 +72,7 @@ export const defaults: Settings = {
     "inspector_open": true
   },
   "notifications": true,
+  "start_at_login": false,
   "write_titles": true,
   "keep_traces": true,
   "added_models": [],

@@ -58,6 +58,7 @@ const sections = {
   reply_view: "appearance",
   send_key: "appearance",
   notifications: "appearance",
+  start_at_login: "appearance",
   system_prompt: "system-prompt",
   temperature: "sampling",
   top_k: "sampling",

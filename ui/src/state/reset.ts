@@ -30,6 +30,7 @@ const STANDARD: Record<SectionId, (values: Settings) => Partial<Settings>> = {
   appearance: ({ appearance: { sidebar_open, inspector_open } }) => ({
     appearance: { ...defaults.appearance, sidebar_open, inspector_open },
     notifications: defaults.notifications,
+    start_at_login: defaults.start_at_login,
   }),
   server: () => ({ server: defaults.server }),
   // Everything a person created stays: presets, servers of models and of tools.

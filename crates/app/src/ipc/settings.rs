@@ -63,6 +63,8 @@ pub struct Settings {
     /// Shows a notification of the system when a long reply or a download ends while the window is
     /// not in use.
     pub notifications: bool,
+    /// Starts the window when the person logs in.
+    pub start_at_login: bool,
     /// Lets the model title new conversations, if it is large enough.
     pub write_titles: bool,
     /// Keeps traces of replies; without one there is no token view, replay or check later.

@@ -220,6 +220,10 @@ export const settings = {
   "setting.send_key": "Nachrichten senden mit",
   "setting.send_key.explanation": "Umschalt+Enter beginnt immer eine neue Zeile.",
   "setting.send_key.standard": "Enter",
+  "setting.start_at_login": "Bei der Anmeldung starten",
+  "setting.start_at_login.explanation":
+    "Öffnet Foretoken, wenn du dich an diesem Computer anmeldest.",
+  "setting.start_at_login.standard": "aus",
   "setting.notifications": "Mitteilungen",
   "setting.notifications.explanation":
     "Wenn eine Antwort ab 10 Sekunden oder ein Download endet, während du ein anderes Fenster benutzt.",

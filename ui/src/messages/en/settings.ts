@@ -216,6 +216,9 @@ export const settings = {
   "setting.send_key": "Send messages with",
   "setting.send_key.explanation": "Shift+Enter always starts a new line.",
   "setting.send_key.standard": "Enter",
+  "setting.start_at_login": "Start at login",
+  "setting.start_at_login.explanation": "Opens Foretoken when you log in to this computer.",
+  "setting.start_at_login.standard": "off",
   "setting.notifications": "Notifications",
   "setting.notifications.explanation":
     "When a reply of 10 seconds or more, or a download, ends while you use another window.",
