@@ -441,6 +441,7 @@ mod tests {
                 "inspector_open": false
             },
             "notifications": false,
+            "start_at_login": true,
             "write_titles": false,
             "keep_traces": false,
             "added_models": ["/a.gguf"],
@@ -450,6 +451,7 @@ mod tests {
             "builtin_tools": ["now"],
             "search_service": "brave",
             "searxng_address": "http://localhost:8080",
+            "embedding_model": "/embedder",
             "hub_address": "https://mirror.example",
             "remote_servers": [{ "name": "gpu", "address": "http://gpu:8000/v1", "models": [{ "id": "m", "context": 7 }] }]
         })
