@@ -27,6 +27,7 @@ use foretoken_app::ipc::{
 use foretoken_app::pace::{EventSender, Pace, Pacer};
 
 use crate::attach_words::AttachWords;
+use crate::clipboard;
 use crate::closing::Closing;
 use crate::drag::Drags;
 use crate::file_manager;
@@ -262,6 +263,7 @@ commands! {
     fn count_attachment(shell, file: Attached) -> TokenCount { shell.app()?.count_attachment(&file) }
     fn document_search_status(shell) -> DocumentSearchStatus { shell.app()?.document_search_status() }
     fn dropped_file(shell, path: String) -> Bytes { Ok(Bytes(shell.state::<Drags>()?.read(&path)?)) }
+    fn clipboard_picture(shell) -> Bytes { Ok(Bytes(clipboard::picture(shell.0)?)) }
     fn keep_imported_trace(shell, name: String, text: String) -> Option<u32> {
         Ok(shell.state::<ImportedTraces>()?.keep(name, text))
     }

@@ -7,7 +7,7 @@
 //!   may navigate
 //! - `file_dialog`: the dialog for attaching files on Linux; `attach_words`: its words
 //! - `file_manager`: opens folders in it; `imported_traces`: trace files for a reloaded page
-//! - `notices`: notifications of the system; `preview`: sealed HTML from a reply;
+//! - `clipboard`: pictures in it; `notices`: notifications of the system; `preview`: sealed HTML from a reply;
 //!   `printing`: the dialog for printing
 //! - `reloading`: loads the page again when its process ends; `rendering`: whether WebKit
 //!   composites the page; `spelling`: checks typed text on Linux
@@ -18,6 +18,7 @@
 mod attach_words;
 #[cfg(test)]
 mod bindings;
+mod clipboard;
 mod closing;
 pub mod commands;
 pub mod drag;

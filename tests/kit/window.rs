@@ -196,6 +196,17 @@ impl Window {
         assert!(sent.success(), "xdotool {arguments:?}");
     }
 
+    /// Copies a PNG file to the clipboard, as another program does.
+    pub fn copy_picture(&self, file: &Path) {
+        let arguments = ["-selection", "clipboard", "-t", "image/png", "-i"];
+        let mut copy = Command::new("xclip");
+        // It goes on in the background until the display ends.
+        copy.args(arguments).arg(file).env("DISPLAY", &self.display_name).stdout(Stdio::null());
+        let copied =
+            copy.status().expect("xclip is missing: `make setup-tests` installs what the window test needs");
+        assert!(copied.success(), "xclip {}", file.display());
+    }
+
     /// Text of an element, including parts that are cut off, which the driver omits.
     pub async fn text(&self, name: &str) -> String {
         self.find(name).await;

@@ -55,6 +55,20 @@ async fn wait_for_thumbnails(window: &Window, count: usize) {
 }
 
 #[tokio::test]
+async fn a_picture_that_another_program_copied_is_pasted() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = write_png(&folder.path().join("fox.png"), &made_up_picture("fox", 60, 40));
+    let window = Window::open(&folder.path().join("data")).await;
+    window.copy_picture(&picture);
+    window.click("composer").await;
+    window.send_input(&["key", "ctrl+v"]);
+    wait_for_thumbnails(&window, 1).await;
+    assert!(window.text("attachment").await.contains("Pasted picture.png"));
+    window.photograph("pasted-picture").await;
+    window.close().await;
+}
+
+#[tokio::test]
 async fn a_picture_is_attached_seen_with_drafts_proved_and_there_after_a_reload() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");

@@ -134,6 +134,18 @@ test("a long pasted text becomes an attachment, which can be undone", async () =
   expect(window.present("composer")).toHaveProperty("value", long);
 });
 
+test("a picture that the web view withholds is read from the clipboard", async () => {
+  const png = Uint8Array.from([0x89, 0x50, 0x4e, 0x47]).buffer;
+  window.backend.clipboardPicture = () => Promise.resolve(png);
+  // That of the test's page cannot be read.
+  vi.stubGlobal("File", File);
+  expect(await paste("", "image/png")).toBe(true);
+  await vi.waitFor(() => {
+    expect(words("attachment").join()).toContain("Pasted picture.png");
+  });
+  vi.unstubAllGlobals();
+});
+
 test("a pasted image is refused with a message, even without a file", async () => {
   expect(await paste("", "image/png")).toBe(true);
   expect(words("attachment-problem")).toEqual([

@@ -122,6 +122,7 @@ export function backendOver(call: Call, channel: Receive): Backend {
     watchFileDrags: async (onDrag) => {
       await call("watch_file_drags", { onDrag: channel(onDrag) });
     },
+    clipboardPicture: () => call("clipboard_picture", {}),
     droppedFile: async (path) => {
       const name = path.split(/[/\\]/).at(-1) ?? path;
       return new File([await call("dropped_file", { path })], name);

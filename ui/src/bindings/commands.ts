@@ -140,6 +140,7 @@ export type Commands = {
   count_attachment: { args: { file: Attached }, returns: TokenCount },
   document_search_status: { args: {}, returns: DocumentSearchStatus },
   dropped_file: { args: { path: string }, returns: ArrayBuffer },
+  clipboard_picture: { args: {}, returns: ArrayBuffer },
   keep_imported_trace: { args: { name: string, text: string }, returns: number | null },
   imported_traces: { args: {}, returns: Array<ImportedTrace> },
   imported_trace: { args: { id: number }, returns: ArrayBuffer },

@@ -469,6 +469,16 @@ export class App {
     if (isImported(this.conversations.current)) this.startNew();
   }
 
+  /** Attaches the picture in the clipboard; without one, says so if one is `expected`. */
+  async attachClipboardPicture(expected: boolean) {
+    try {
+      const picture = await this.#backend.clipboardPicture();
+      await this.attach([new File([picture], t("attach.pastedPicture"))]);
+    } catch {
+      if (expected) this.attachments.refuseImage();
+    }
+  }
+
   /** Readable files at `paths`; a toast explains each of the others. */
   async #droppedFiles(paths: readonly string[]): Promise<File[]> {
     const files: File[] = [];

@@ -10,6 +10,9 @@ export class Drops {
   readonly handlers: Handlers = {
     watch_file_drags: ({ onDrag }) => this.#watch((drag) => onDrag.onmessage(drag)),
     dropped_file: ({ path }) => this.#file(path).arrayBuffer(),
+    clipboard_picture: () => {
+      throw new BackendError("not_found", "A browser shows no clipboard.");
+    },
   };
 
   #watch(onDrag: (drag: FileDrag) => void) {

@@ -37,6 +37,7 @@ export const attachments = {
   "attach.script.japanese": "Japanisch",
   "attach.script.korean": "Koreanisch",
   "attach.pasted": "Eingefügter Text.txt",
+  "attach.pastedPicture": "Eingefügtes Bild.png",
   "attach.pastedNote": "Der lange Text wurde als Datei angehängt.",
   "attach.pasteHere": "In die Nachricht setzen",
   "attach.empty": "In {name} steht kein Text.",

@@ -35,6 +35,7 @@ export const attachments = {
   "attach.script.japanese": "Japanese",
   "attach.script.korean": "Korean",
   "attach.pasted": "Pasted text.txt",
+  "attach.pastedPicture": "Pasted picture.png",
   "attach.pastedNote": "The long text was attached as a file.",
   "attach.pasteHere": "Put it into the message",
   "attach.empty": "{name} has no text in it.",
