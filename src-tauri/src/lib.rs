@@ -7,8 +7,8 @@
 //!   may navigate
 //! - `file_dialog`: the dialog for attaching files on Linux; `attach_words`: its words
 //! - `file_manager`: opens folders in it; `imported_traces`: trace files for a reloaded page
-//! - `clipboard`: pictures in it; `notices`: notifications of the system; `preview`: sealed HTML from a reply;
-//!   `printing`: the dialog for printing
+//! - `clipboard`: the picture in it; `notices`: notifications of the system; `preview`: sealed HTML
+//!   from a reply; `printing`: the dialog for printing
 //! - `reloading`: loads the page again when its process ends; `rendering`: whether WebKit
 //!   composites the page; `spelling`: checks typed text on Linux
 //! - `theme`: light or dark window decorations; `login`: start at login; `log`: log files
