@@ -32,8 +32,9 @@ async function attach(...files: [name: string, text: string][]) {
   await window.pass();
 }
 
-async function paste(text: string, type = "text/plain") {
-  const clipboardData = { files: [], items: [{ type }], types: [type], getData: () => text };
+async function paste(text: string, types = ["text/plain"]) {
+  const items = types.map((type) => ({ type }));
+  const clipboardData = { files: [], items, types, getData: () => text };
   const event = Object.assign(new Event("paste", { bubbles: true, cancelable: true }), {
     clipboardData,
   });
@@ -139,7 +140,7 @@ test("a picture that the web view withholds is read from the clipboard", async (
   window.backend.clipboardPicture = () => Promise.resolve(png);
   // That of the test's page cannot be read.
   vi.stubGlobal("File", File);
-  expect(await paste("", "image/png")).toBe(true);
+  expect(await paste("", ["image/png"])).toBe(true);
   await vi.waitFor(() => {
     expect(words("attachment").join()).toContain("Pasted picture.png");
   });
@@ -147,11 +148,16 @@ test("a picture that the web view withholds is read from the clipboard", async (
 });
 
 test("a pasted image is refused with a message, even without a file", async () => {
-  expect(await paste("", "image/png")).toBe(true);
+  expect(await paste("", ["image/png"])).toBe(true);
   expect(words("attachment-problem")).toEqual([
     "This picture cannot be pasted. Save it and attach the file.",
   ]);
-  expect(await paste("", "text/html")).toBe(false);
+  expect(await paste("", ["text/html"])).toBe(false);
+});
+
+test("a picture copied from a web page, with its markup, is a pasted picture", async () => {
+  expect(await paste("", ["text/html", "image/png"])).toBe(true);
+  expect(words("attachment-problem")).toHaveLength(1);
 });
 
 test("a pasted text that was sent is not inserted into the next message", async () => {
