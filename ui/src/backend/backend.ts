@@ -181,7 +181,7 @@ export interface Backend {
   watchFileDrags(onDrag: (drag: FileDrag) => void): Promise<void>;
   /** A file that was dropped on the window, by its path. */
   droppedFile(path: string): Promise<File>;
-  /** The picture in the clipboard as a PNG file, where the web view does not give it to the page. */
+  /** The picture in the clipboard as a PNG file, for pastes whose picture the page cannot read. */
   clipboardPicture(): Promise<ArrayBuffer>;
   /** Known pairs of models, by family. */
   catalogue(): Promise<CatalogueFamily[]>;
