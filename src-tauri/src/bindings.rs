@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use foretoken_app::ipc::{
     ARENA_PAIRS, ARENA_TOKENS, ATTACHMENT_BYTES, ATTACHMENTS, BIASED_WORD_BYTES, BIASED_WORDS,
-    DOCUMENT_BYTES, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, FILE_BYTES, NGRAM_NAME, PICTURE_BYTES, PRESET_NAME,
-    STOP_WORD_BYTES, STOP_WORDS, Settings, TEXT_SIZE, ViewState,
+    DOCUMENT_BYTES, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, FILE_BYTES, FOLDER_NAME, NGRAM_NAME, PICTURE_BYTES,
+    PRESET_NAME, STOP_WORD_BYTES, STOP_WORDS, Settings, TEXT_SIZE, ViewState,
 };
 use foretoken_app::settings::presets::BUILT_IN;
 use foretoken_engine::speculation::{MAX_DRAFT_LENGTH, MAX_TREE_WIDTH};
@@ -139,6 +139,7 @@ fn the_facts_that_the_page_needs_are_written() {
         "thinkingTags": Thinking::KNOWN,
         "families": catalogue().iter().map(|family| family.id).collect::<Vec<_>>(),
         "sameSpeed": SAME_SPEED,
+        "folderName": FOLDER_NAME,
     });
     let facts = serde_json::to_string_pretty(&facts).unwrap();
     let head = "// This file was generated from the constants of the engine and the application. Do not edit this \

@@ -17,12 +17,12 @@ use foretoken_app::App;
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{
     Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, Attached, CallDecision, CatalogueFamily, CheckProgress,
-    CommandError, ContextUse, Conversation, ConversationSetup, DocumentSearchStatus, Download, EngineChange,
-    ErrorCode, Export, FileDrag, FilledArgument, Folder, FoundRepository, ImportProgress, ImportableServers,
-    Imported, ImportedTrace, Message, ModelEntry, PairSpeedup, Preset, PresetValues, Recommendation, Reply,
-    ReplyCheck, ReplyEvent, Repository, SearchHit, SearchService, Sent, ServerContents, ServerRequest,
-    ServerStatus, Settings, Theme, TokenCount, TokenSource, ToolRule, ToolsStatus, TraceStorage, Unsent,
-    UnsentEdit, UnsentFile, ViewState,
+    CommandError, ContextUse, Conversation, ConversationFolder, ConversationSetup, DocumentSearchStatus,
+    Download, EngineChange, ErrorCode, Export, FileDrag, FilledArgument, Folder, FoundRepository,
+    ImportProgress, ImportableServers, Imported, ImportedTrace, Message, ModelEntry, PairSpeedup, Preset,
+    PresetValues, Recommendation, Reply, ReplyCheck, ReplyEvent, Repository, SearchHit, SearchService, Sent,
+    ServerContents, ServerRequest, ServerStatus, Settings, Theme, TokenCount, TokenSource, ToolRule,
+    ToolsStatus, TraceStorage, Unsent, UnsentEdit, UnsentFile, ViewState,
 };
 use foretoken_app::pace::{EventSender, Pace, Pacer};
 
@@ -232,6 +232,16 @@ commands! {
     }
     fn restore_conversation(shell, conversation: i64) -> Conversation {
         shell.app()?.restore_conversation(conversation)
+    }
+    fn list_folders(shell) -> Vec<ConversationFolder> { shell.app()?.conversation_folders() }
+    fn create_folder(shell, name: String) -> ConversationFolder { shell.app()?.create_folder(&name) }
+    fn rename_folder(shell, folder: i64, name: String) -> ConversationFolder {
+        shell.app()?.rename_folder(folder, &name)
+    }
+    fn delete_folder(shell, folder: i64) -> () { shell.app()?.delete_folder(folder) }
+    fn restore_folder(shell, folder: i64) -> ConversationFolder { shell.app()?.restore_folder(folder) }
+    fn move_conversation(shell, conversation: i64, folder: Option<i64>) -> Conversation {
+        shell.app()?.move_conversation(conversation, folder)
     }
     fn write_title(shell, conversation: i64) -> Option<Conversation> {
         shell.app()?.write_title(conversation)

@@ -10,6 +10,7 @@ mod devices;
 mod e2e;
 mod embedding;
 mod finding;
+mod folders;
 mod hostile_models;
 mod login;
 mod pictures;

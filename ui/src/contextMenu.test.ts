@@ -39,7 +39,15 @@ test("a conversation's context menu equals the menu of its button", async () => 
   const conversation = window.present("conversation-item");
   expect(await rightClick(conversation)).toBe(false);
   const named = [
-    ...["Rename", "Unpin", "Duplicate", "Export as Markdown", "Export as JSON", "Print…"],
+    ...[
+      "Rename",
+      "Unpin",
+      "Move to folder…",
+      "Duplicate",
+      "Export as Markdown",
+      "Export as JSON",
+      "Print…",
+    ],
     "Delete",
   ];
   expect(entries()).toEqual(named);

@@ -9,12 +9,14 @@
 //! - `history`: stored messages as a chat; `room`: conversations that exceed the context
 //! - `setup`: a conversation's own settings
 //! - `proof`: checks and arenas; `speedups`: speed-ups of stored replies
+//! - `folders`: folders of conversations
 //! - `title`: titles written by a model
 //! - `stored`: stored rows, converted for the page
 
 pub(crate) mod attachments;
 pub(crate) mod document_search;
 pub(crate) mod excerpts;
+pub(crate) mod folders;
 pub(crate) mod history;
 pub(crate) mod pictures;
 pub(crate) mod proof;

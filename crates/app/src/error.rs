@@ -81,6 +81,7 @@ impl From<foretoken_store::Error> for CommandError {
     fn from(error: foretoken_store::Error) -> Self {
         let code = match error {
             foretoken_store::Error::NotFound { .. } => ErrorCode::NotFound,
+            foretoken_store::Error::FolderName => ErrorCode::BadName,
             _ => ErrorCode::Internal,
         };
         Self::new(code, error)

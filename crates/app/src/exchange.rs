@@ -30,6 +30,7 @@ use self::elements::LONGEST;
 use self::kinds::Element;
 use self::problem::bad;
 use self::reply_tree::ReadTree;
+pub(crate) use self::reply_tree::visible;
 use crate::app::App;
 use crate::cancel::Cancel;
 use crate::conversations::setup::has_instructions;
@@ -132,6 +133,7 @@ impl App {
             Ok(imported) => Ok(imported),
             Err(error) => {
                 // If removing fails, the hidden conversations are purged with other deleted ones.
+                let added: Vec<i64> = added.into_iter().map(|(id, _)| id).collect();
                 if let Err(error) = self.store().remove_added(&added) {
                     tracing::warn!(%error, "the rest of a failed import is not removed yet");
                 }
@@ -149,7 +151,7 @@ impl App {
         &self,
         path: &Path,
         cancel: &Cancel,
-        added: &mut Vec<i64>,
+        added: &mut Vec<(i64, Option<String>)>,
         on_progress: OnImport<'_>,
     ) -> Result<Imported> {
         let (mut known, mut instructed) = (0, 0);
@@ -163,7 +165,8 @@ impl App {
                         known += 1;
                     } else {
                         instructed += u32::from(tree.setup.as_deref().is_some_and(has_instructions));
-                        added.push(self.store().add_hidden(&tree)?);
+                        let folder = tree.folder.clone().or_else(|| lm_studio::folder(path));
+                        added.push((self.store().add_hidden(&tree)?, folder));
                     }
                 }
                 Element::Empty => {}
@@ -180,7 +183,7 @@ impl App {
             return Err(problem.unwrap_or_else(|| bad("This file contains no conversations.")));
         }
         self.store().show_added(added)?;
-        let last = added.last().copied();
+        let last = added.last().map(|(id, _)| *id);
         Ok(Imported { added: added.len() as u32, known, last, instructed, left_out })
     }
 }

@@ -27,8 +27,8 @@ pub use attachments::{
     DocumentSearchStatus, FILE_BYTES, PICTURE_BYTES, Sent, TokenCount,
 };
 pub use conversations::{
-    Conversation, Export, ExportForm, ImportProgress, Imported, LeftOut, Message, Reply, ReplyEvent, Role,
-    SearchHit,
+    Conversation, ConversationFolder, Export, ExportForm, FOLDER_NAME, ImportProgress, Imported, LeftOut,
+    Message, Reply, ReplyEvent, Role, SearchHit,
 };
 pub use engine::{
     DeviceOption, DraftRemark, EngineChange, EngineMessage, EnginePhase, EngineStatus, Loading, MemoryUse,
@@ -120,6 +120,8 @@ pub enum ErrorCode {
     /// The hub requires a token, or another one.
     NeedsToken,
     BadSetting,
+    /// A folder's name is empty or taken.
+    BadName,
     /// A file of conversations cannot be imported.
     BadFile,
     /// An attachment is too long, not text, or one too many.

@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn attachments_come_back_in_order_and_belong_to_one_message() {
         let mut fixture = Fixture::new();
-        let asked = NewQuestion { text: "Why?", attached: &files(), excerpts: None };
+        let asked = NewQuestion { text: "Why?", attached: &files(), ..NewQuestion::from("") };
         let (question, reply) = fixture.store.ask(None, asked, "Starter", None).unwrap();
         let fixture = fixture.reopen(0);
         let store = &fixture.store;
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn a_question_without_text_names_its_conversation_after_the_first_attachment() {
         let mut fixture = Fixture::new();
-        let asked = NewQuestion { text: "", attached: &files(), excerpts: None };
+        let asked = NewQuestion { text: "", attached: &files(), ..NewQuestion::from("") };
         let (question, _) = fixture.store.ask(None, asked, "Starter", None).unwrap();
         assert_eq!(fixture.store.conversation(question.conversation).unwrap().title, "a.txt");
     }
@@ -153,7 +153,7 @@ mod tests {
         let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON attachments WHEN new.kind = 'pdf'
                       BEGIN SELECT RAISE(ABORT, 'no'); END";
         fixture.store.connection.execute_batch(refuse).unwrap();
-        let asked = NewQuestion { text: "Why?", attached: &files(), excerpts: None };
+        let asked = NewQuestion { text: "Why?", attached: &files(), ..NewQuestion::from("") };
         fixture.store.ask(None, asked, "Starter", None).unwrap_err();
         assert!(fixture.store.conversations().unwrap().is_empty());
         assert_eq!(rows(&fixture), 0);
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn attachments_of_a_deleted_question_stay_until_it_is_purged() {
         let mut fixture = Fixture::new();
-        let asked = NewQuestion { text: "Why?", attached: &files(), excerpts: None };
+        let asked = NewQuestion { text: "Why?", attached: &files(), ..NewQuestion::from("") };
         let (question, _) = fixture.store.ask(None, asked, "Starter", None).unwrap();
         let (other, _) = fixture.store.ask_instead(question.id, "Why not?", "Starter", None).unwrap();
         assert_eq!(other.attachments, []);

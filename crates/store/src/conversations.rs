@@ -17,14 +17,17 @@ pub struct Conversation {
     pub updated_at: i64,
     /// First message in the model's context; `None` if it has all messages.
     pub seen_from: Option<i64>,
+    /// Its folder; `None` if it is in none.
+    pub folder: Option<i64>,
 }
 
 impl Conversation {
     /// Columns that [`Conversation::read`] expects of a query on `conversations`.
     pub(crate) const COLUMNS: &str =
-        "conversations.id, title, pinned, conversations.created_at, updated_at, conversations.seen_from";
+        "conversations.id, title, pinned, conversations.created_at, updated_at, conversations.seen_from,
+         (SELECT folders.id FROM folders WHERE folders.id = conversations.folder AND folders.deleted_at IS NULL)";
     /// Number of columns in [`Conversation::COLUMNS`].
-    pub(crate) const WIDTH: usize = 6;
+    pub(crate) const WIDTH: usize = 7;
 
     pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
@@ -34,6 +37,7 @@ impl Conversation {
             created_at: row.get(3)?,
             updated_at: row.get(4)?,
             seen_from: row.get(5)?,
+            folder: row.get(6)?,
         })
     }
 }

@@ -53,6 +53,9 @@ pub enum Error {
     #[error("{what} {id} does not exist or was deleted.")]
     NotFound { what: &'static str, id: i64 },
 
+    #[error("a folder needs a short name that no other folder has, and there cannot be very many.")]
+    FolderName,
+
     #[error("the database reported an error: {0}")]
     Database(rusqlite::Error),
 }

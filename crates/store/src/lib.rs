@@ -3,6 +3,7 @@
 //!
 //! - [`Store`]: the open database (`store.rs`), created and upgraded by `schema.rs`
 //! - [`Conversation`]: create, list, rename, pin, delete with undo
+//! - [`Folder`]: a folder of conversations
 //! - [`Message`]: a question or a reply; [`Ending`] closes a reply
 //! - [`Attachment`]: a file added to a question; [`Attached`]: the same with its text;
 //!   [`NewQuestion`]: a question with its attachments
@@ -34,6 +35,7 @@ mod branches;
 mod calls;
 mod conversations;
 mod error;
+mod folders;
 mod messages;
 mod private;
 mod rounds;
@@ -54,6 +56,7 @@ pub use attachments::{Attached, Attachment, AttachmentKind};
 pub use calls::{Call, CallEnd, CallState, CallTokens, NewCall};
 pub use conversations::Conversation;
 pub use error::{Error, Result};
+pub use folders::{Folder, LONGEST_FOLDER_NAME};
 pub use messages::{Ending, Message, NewQuestion, Role};
 pub use rounds::TraceStorage;
 pub use search::Hit;

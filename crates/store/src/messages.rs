@@ -67,11 +67,13 @@ pub struct NewQuestion<'a> {
     pub attached: &'a [Attached],
     /// Excerpts of documents for the prompt, as JSON; other text is refused.
     pub excerpts: Option<&'a str>,
+    /// Folder of a new conversation; one that does not exist is ignored.
+    pub folder: Option<i64>,
 }
 
 impl<'a> From<&'a str> for NewQuestion<'a> {
     fn from(text: &'a str) -> Self {
-        Self { text, attached: &[], excerpts: None }
+        Self { text, attached: &[], excerpts: None, folder: None }
     }
 }
 
@@ -141,7 +143,13 @@ impl Store {
         let transaction = self.writing()?;
         let conversation = match conversation {
             Some(id) => id,
-            None => conversations::insert(&transaction, &asked.title(), false, now)?,
+            None => {
+                let id = conversations::insert(&transaction, &asked.title(), false, now)?;
+                let live = "SELECT id FROM folders WHERE id = ?2 AND deleted_at IS NULL";
+                let sql = format!("UPDATE conversations SET folder = ({live}) WHERE id = ?1");
+                transaction.execute(&sql, params![id, asked.folder])?;
+                id
+            }
         };
         let parent = branches::leaf(&transaction, conversation)?;
         let both = add_both(&transaction, conversation, parent, asked, Models { target, draft }, now)?;

@@ -25,6 +25,7 @@ const MIGRATIONS: &[&str] = &[
     TOOL_SETS,
     SEARCH_WITHOUT_CALLS,
     EXCERPTS,
+    FOLDERS,
 ];
 
 /// Ids are never reused (AUTOINCREMENT), so a page that holds the id of a deleted row can only
@@ -343,6 +344,18 @@ const SEARCH_WITHOUT_CALLS: &str = "
 /// Excerpts of long documents that the prompt of a question contains.
 const EXCERPTS: &str = "ALTER TABLE messages ADD COLUMN excerpts TEXT CHECK (json_valid(excerpts))";
 
+/// Folders of conversations. A deleted folder keeps its conversations until it is purged, so that
+/// it can be restored with them.
+const FOLDERS: &str = "
+    CREATE TABLE folders (
+        id         INTEGER PRIMARY KEY AUTOINCREMENT,
+        name       TEXT    NOT NULL,
+        deleted_at INTEGER
+    ) STRICT;
+    ALTER TABLE conversations ADD COLUMN folder INTEGER REFERENCES folders (id) ON DELETE SET NULL;
+    CREATE INDEX conversations_by_folder ON conversations (folder) WHERE folder IS NOT NULL;
+";
+
 /// Upgrades a database to this program's version, completely or not at all.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
     if version(connection)? == MIGRATIONS.len() as i64 {
@@ -384,13 +397,13 @@ mod tests {
     #[test]
     fn a_database_from_a_newer_program_is_refused_and_left_unchanged() {
         let mut connection = Connection::open_in_memory().unwrap();
-        connection.pragma_update(None, "user_version", 19).unwrap();
+        connection.pragma_update(None, "user_version", 20).unwrap();
         let error = migrate(&mut connection).unwrap_err();
-        assert!(matches!(error, Error::Newer { found: 19, known: 18 }), "{error}");
+        assert!(matches!(error, Error::Newer { found: 20, known: 19 }), "{error}");
         assert!(error.to_string().contains("Update Foretoken"), "{error}");
         let tables: i64 =
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
-        assert_eq!((tables, version(&connection).unwrap()), (0, 19));
+        assert_eq!((tables, version(&connection).unwrap()), (0, 20));
     }
 
     #[test]
@@ -456,6 +469,27 @@ mod tests {
             connection.query_row(sql, [word], |row| row.get(0)).unwrap()
         };
         assert_eq!((found("fox"), found("wolf")), (1, 0));
+    }
+
+    #[test]
+    fn conversations_from_before_folders_are_in_none() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(&MIGRATIONS[..18].concat()).unwrap();
+        connection.pragma_update(None, "foreign_keys", true).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO conversations (title, pinned, created_at, updated_at, deleted_at)
+                 VALUES ('c', 1, 1, 2, NULL), ('deleted', 0, 1, 2, 3);
+                 PRAGMA user_version = 18;",
+            )
+            .unwrap();
+        migrate(&mut connection).unwrap();
+        let filed: i64 = connection
+            .query_row("SELECT count(*) FROM conversations WHERE folder IS NULL", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(filed, 2);
+        let missing = connection.execute("UPDATE conversations SET folder = 7", []);
+        assert!(missing.is_err(), "a folder exists before it is used");
     }
 
     #[test]

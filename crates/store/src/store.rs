@@ -71,6 +71,7 @@ impl Store {
     fn clean_up(&mut self) -> Result<()> {
         let over = self.count_opening()? - UNDO_WINDOW;
         let purged = self.connection.execute("DELETE FROM conversations WHERE deleted_at <= ?1", [over])?;
+        let folders = self.connection.execute("DELETE FROM folders WHERE deleted_at <= ?1", [over])?;
         let removed = self.connection.execute("DELETE FROM messages WHERE deleted_at <= ?1", [over])?;
         let ended = self
             .connection
@@ -83,7 +84,7 @@ impl Store {
         if busy {
             tracing::info!("another program reads; the log is emptied at a later start");
         }
-        tracing::debug!(purged, removed, ended, empty, packed, "store opened");
+        tracing::debug!(purged, folders, removed, ended, empty, packed, "store opened");
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row, params};
 use crate::conversations::missing;
 use crate::{
     Attached, Conversation, Error, NewCall, Result, Role, Store, attachments, branches, calls, conversations,
-    rounds, tool_sets,
+    folders, rounds, tool_sets,
 };
 
 /// A whole conversation.
@@ -18,6 +18,8 @@ pub struct Tree {
     /// `true` if a person or a model gave the title.
     pub named: bool,
     pub pinned: bool,
+    /// Name of its folder; `None` if it is in none.
+    pub folder: Option<String>,
     /// Milliseconds since 1970.
     pub created_at: i64,
     /// When a message was last added, in milliseconds since 1970.
@@ -149,12 +151,24 @@ impl Store {
         let json = |id: &i64| self.connection.prepare_cached(sql)?.query_row([id], |row| row.get(0));
         let tool_sets = sets.iter().map(json).collect::<rusqlite::Result<_>>()?;
         let (named, setup) = (self.is_named(conversation)?, self.setup(conversation)?);
-        let seen_from = index(seen_from);
-        Ok(Tree { title, named, pinned, created_at, updated_at, nodes, leaf, seen_from, setup, tool_sets })
+        let (seen_from, folder) = (index(seen_from), folders::name_of(&self.connection, conversation)?);
+        Ok(Tree {
+            title,
+            named,
+            pinned,
+            folder,
+            created_at,
+            updated_at,
+            nodes,
+            leaf,
+            seen_from,
+            setup,
+            tool_sets,
+        })
     }
 
-    /// Stores a copy of a conversation under another title, with its traces: all branches, or only
-    /// the path to the message `up_to`.
+    /// Stores a copy of a conversation under another title in the same folder, with its traces: all
+    /// branches, or only the path to the message `up_to`.
     pub fn copy_conversation(
         &mut self,
         conversation: i64,
@@ -169,6 +183,9 @@ impl Store {
         let tree = Tree { title: title.to_owned(), named: true, pinned: false, updated_at: now, ..tree };
         let transaction = self.writing()?;
         let (copy, messages) = insert(&transaction, &tree)?;
+        if let Some(folder) = &tree.folder {
+            folders::file_under(&transaction, copy, folder)?;
+        }
         for (node, message) in tree.nodes.iter().zip(messages) {
             for table in ["traces (message, packed) SELECT ?2, packed FROM traces", ROUNDS] {
                 transaction
@@ -182,7 +199,7 @@ impl Store {
 
     /// Stores a conversation from another file as deleted, so it stays invisible until
     /// [`Store::show_added`]. If that never happens, for example after a kill, the conversation is
-    /// purged like other deleted ones. Returns its id.
+    /// purged like other deleted ones. Its folder is left to that method. Returns its id.
     ///
     /// # Errors
     /// Returns [`Error::Damaged`] for a message whose parent does not come before it.
@@ -198,22 +215,24 @@ impl Store {
         Ok(id)
     }
 
-    /// Shows conversations that were added hidden: all of them or none.
-    pub fn show_added(&mut self, conversations: &[i64]) -> Result<()> {
-        self.of_all(conversations, "UPDATE conversations SET deleted_at = NULL WHERE id = ?1")
+    /// Shows conversations that were added hidden: all of them or none. Each has the name of its
+    /// folder, which is created if necessary.
+    pub fn show_added(&mut self, conversations: &[(i64, Option<String>)]) -> Result<()> {
+        let transaction = self.writing()?;
+        for (id, folder) in conversations {
+            of_added(&transaction, *id, "UPDATE conversations SET deleted_at = NULL WHERE id = ?1")?;
+            if let Some(folder) = folder {
+                folders::file_under(&transaction, *id, folder)?;
+            }
+        }
+        Ok(transaction.commit()?)
     }
 
     /// Removes conversations that were added hidden, with all their messages.
     pub fn remove_added(&mut self, conversations: &[i64]) -> Result<()> {
-        self.of_all(conversations, "DELETE FROM conversations WHERE id = ?1")
-    }
-
-    fn of_all(&mut self, conversations: &[i64], sql: &str) -> Result<()> {
         let transaction = self.writing()?;
         for id in conversations {
-            if transaction.prepare_cached(sql)?.execute([id])? == 0 {
-                return Err(missing(*id));
-            }
+            of_added(&transaction, *id, "DELETE FROM conversations WHERE id = ?1")?;
         }
         Ok(transaction.commit()?)
     }
@@ -236,6 +255,11 @@ impl Store {
         }
         Ok(false)
     }
+}
+
+/// Runs a statement on a conversation that was added hidden.
+fn of_added(connection: &Connection, id: i64, sql: &str) -> Result<()> {
+    if connection.prepare_cached(sql)?.execute([id])? == 0 { Err(missing(id)) } else { Ok(()) }
 }
 
 /// SQL that copies the rounds of an unfinished reply, which are not packed yet.
@@ -319,7 +343,7 @@ mod tests {
     fn branched() -> (Fixture, i64) {
         let mut fixture = Fixture::new();
         let file = Attached { name: "a.txt".into(), kind: AttachmentKind::Pdf, text: "Foxes".into() };
-        let asked = NewQuestion { text: "Why?", attached: &[file], excerpts: Some("[1]") };
+        let asked = NewQuestion { text: "Why?", attached: &[file], excerpts: Some("[1]"), folder: None };
         let (question, first) = fixture.store.ask(None, asked, "Starter", Some("n-gram")).unwrap();
         let ending = Ending { text: "a fox", finish: Some("stop"), summary: Some("{}"), problem: None };
         fixture.store.append_rounds(first.id, "a fox", &[(0, "[0]"), (1, "[1]")]).unwrap();
@@ -371,6 +395,8 @@ mod tests {
     #[test]
     fn a_copy_has_all_branches_and_traces_and_shares_nothing_with_the_original() {
         let (mut fixture, id) = branched();
+        let work = fixture.store.create_folder("Work").unwrap().id;
+        fixture.store.move_conversation(id, Some(work)).unwrap();
         let before = fixture.store.tree(id).unwrap();
         fixture.wait(5);
         let copy = fixture.store.copy_conversation(id, None, "Copy").unwrap();
@@ -379,6 +405,7 @@ mod tests {
         let expected =
             Tree { title: "Copy".into(), named: true, updated_at: copy.updated_at, ..before.clone() };
         assert_eq!(without_ids(copied.clone()), without_ids(expected));
+        assert_eq!(copied.folder.as_deref(), Some("Work"));
         assert_eq!((copied.nodes[0].attached.len(), copied.setup.is_some()), (1, true));
         assert_eq!(fixture.store.rounds(copied.nodes[1].id).unwrap(), ["[0]", "[1]"]);
         assert_eq!(fixture.store.search("fox", 9).unwrap().len(), 2);
@@ -402,6 +429,7 @@ mod tests {
     fn added_conversations_appear_together_and_are_purged_otherwise() {
         let (mut fixture, id) = branched();
         let mut tree = without_ids(fixture.store.tree(id).unwrap());
+        tree.folder = Some("Work".to_owned());
         tree.nodes[1].rounds = vec!["[7]".to_owned()];
         let mut there = Vec::new();
         for _ in 0..3 {
@@ -411,12 +439,13 @@ mod tests {
         assert_eq!(fixture.store.search("fox", 9).unwrap().len(), 1);
         let killed = there.pop().unwrap();
         fixture.store.remove_added(&there[1..]).unwrap();
-        fixture.store.show_added(&there[..1]).unwrap();
+        assert_eq!(fixture.store.folders().unwrap(), []);
+        fixture.store.show_added(&[(there[0], tree.folder.clone())]).unwrap();
         let shown = fixture.store.tree(there[0]).unwrap();
         assert_eq!(fixture.store.rounds(shown.nodes[1].id).unwrap(), ["[7]"]);
         tree.nodes[1].rounds.clear();
         assert_eq!(without_ids(shown), tree);
-        assert!(fixture.store.show_added(&[there[0], 99]).is_err());
+        assert!(fixture.store.show_added(&[(there[0], None), (99, None)]).is_err());
         let fixture = fixture.reopen_for_a_day().reopen(0);
         assert!(matches!(fixture.store.restore_conversation(killed), Err(Error::NotFound { .. })));
         assert_eq!(fixture.store.conversations().unwrap().len(), 2);
@@ -440,7 +469,7 @@ mod tests {
         ] {
             let id =
                 fixture.store.add_hidden(&Tree { nodes: nodes.clone(), leaf, ..Tree::default() }).unwrap();
-            fixture.store.show_added(&[id]).unwrap();
+            fixture.store.show_added(&[(id, None)]).unwrap();
             let shown: Vec<_> = fixture.store.messages(id).unwrap().into_iter().map(|it| it.text).collect();
             assert_eq!(shown, expected);
         }
@@ -453,7 +482,7 @@ mod tests {
             let node = |index: usize| Node { parent: index.checked_sub(1).map(parent), ..Node::default() };
             let tree = Tree { nodes: (0..=20_000).map(node).collect(), ..Tree::default() };
             let id = fixture.store.add_hidden(&tree).unwrap();
-            fixture.store.show_added(&[id]).unwrap();
+            fixture.store.show_added(&[(id, None)]).unwrap();
             let begin = Instant::now();
             assert_eq!(fixture.store.tree(id).unwrap().nodes.len(), 20_001);
             begin.elapsed().as_secs_f64()

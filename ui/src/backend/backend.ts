@@ -14,6 +14,7 @@ import type { CheckProgress } from "../bindings/CheckProgress";
 import type { CommandError } from "../bindings/CommandError";
 import type { ContextUse } from "../bindings/ContextUse";
 import type { Conversation } from "../bindings/Conversation";
+import type { ConversationFolder } from "../bindings/ConversationFolder";
 import type { ConversationSetup } from "../bindings/ConversationSetup";
 import type { DocumentSearchStatus } from "../bindings/DocumentSearchStatus";
 import type { DocumentText } from "../bindings/DocumentText";
@@ -229,6 +230,15 @@ export interface Backend {
   /** Deletes a conversation; {@link restore} undoes it. */
   delete(conversation: number): Promise<void>;
   restore(conversation: number): Promise<Conversation>;
+  /** Folders of conversations. */
+  folders(): Promise<ConversationFolder[]>;
+  createFolder(name: string): Promise<ConversationFolder>;
+  renameFolder(folder: number, name: string): Promise<ConversationFolder>;
+  /** Deletes a folder without its conversations; {@link restoreFolder} undoes it. */
+  deleteFolder(folder: number): Promise<void>;
+  restoreFolder(folder: number): Promise<ConversationFolder>;
+  /** Moves a conversation into a folder, or out of its folder for null. */
+  moveTo(conversation: number, folder: number | null): Promise<Conversation>;
   /**
    * Generates a title for a conversation named after its first words. Resolves with null if the
    * name stays, for example because another request came first.

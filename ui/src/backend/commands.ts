@@ -167,6 +167,14 @@ export function backendOver(call: Call, channel: Receive): Backend {
       await call("delete_conversation", { conversation });
     },
     restore: (conversation) => call("restore_conversation", { conversation }),
+    folders: () => call("list_folders", {}),
+    createFolder: (name) => call("create_folder", { name }),
+    renameFolder: (folder, name) => call("rename_folder", { folder, name }),
+    deleteFolder: async (folder) => {
+      await call("delete_folder", { folder });
+    },
+    restoreFolder: (folder) => call("restore_folder", { folder }),
+    moveTo: (conversation, folder) => call("move_conversation", { conversation, folder }),
     writeTitle: (conversation) => call("write_title", { conversation }),
     duplicate: (conversation, upTo, title) =>
       call("duplicate_conversation", { conversation, upTo, title }),

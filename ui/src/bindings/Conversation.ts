@@ -8,4 +8,8 @@ updated_at: number,
 /**
  * First message in the model's context; `None` if it has all messages.
  */
-seen_from: number | null, };
+seen_from: number | null, 
+/**
+ * Its folder; `None` if it is in none.
+ */
+folder: number | null, };

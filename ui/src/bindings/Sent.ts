@@ -8,4 +8,8 @@ export type Sent = { text: string,
 /**
  * Ids of stored attachments to keep: those of an edited question. They come first.
  */
-kept: Array<number>, attached: Array<Attached>, };
+kept: Array<number>, attached: Array<Attached>, 
+/**
+ * Folder of a new conversation.
+ */
+folder?: number, };

@@ -29,4 +29,8 @@ heatmap_docked: boolean,
 /**
  * Unfolded sections of the inspector, by name.
  */
-unfolded: Array<string>, };
+unfolded: Array<string>, 
+/**
+ * Folded folders of conversations.
+ */
+folded_folders: Array<number>, };

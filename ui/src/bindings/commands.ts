@@ -11,6 +11,7 @@ import type { CatalogueFamily } from "./CatalogueFamily";
 import type { CheckProgress } from "./CheckProgress";
 import type { ContextUse } from "./ContextUse";
 import type { Conversation } from "./Conversation";
+import type { ConversationFolder } from "./ConversationFolder";
 import type { ConversationSetup } from "./ConversationSetup";
 import type { DocumentSearchStatus } from "./DocumentSearchStatus";
 import type { DocumentText } from "./DocumentText";
@@ -128,6 +129,12 @@ export type Commands = {
   pin_conversation: { args: { conversation: number, pinned: boolean }, returns: Conversation },
   delete_conversation: { args: { conversation: number }, returns: null },
   restore_conversation: { args: { conversation: number }, returns: Conversation },
+  list_folders: { args: {}, returns: Array<ConversationFolder> },
+  create_folder: { args: { name: string }, returns: ConversationFolder },
+  rename_folder: { args: { folder: number, name: string }, returns: ConversationFolder },
+  delete_folder: { args: { folder: number }, returns: null },
+  restore_folder: { args: { folder: number }, returns: ConversationFolder },
+  move_conversation: { args: { conversation: number, folder: number | null }, returns: Conversation },
   write_title: { args: { conversation: number }, returns: Conversation | null },
   duplicate_conversation: { args: { conversation: number, upTo: number | null, title: string }, returns: Conversation },
   export_conversations: { args: { export: Export }, returns: string },

@@ -98,5 +98,6 @@ export const viewDefaults: ViewState = {
   "key_dismissed": false,
   "wraps_code": false,
   "heatmap_docked": false,
-  "unfolded": []
+  "unfolded": [],
+  "folded_folders": []
 };

@@ -83,5 +83,6 @@ export const facts = {
     "smollm3",
     "smollm2"
   ],
-  "sameSpeed": 0.05
+  "sameSpeed": 0.05,
+  "folderName": 100
 } as const;

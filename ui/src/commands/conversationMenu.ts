@@ -8,8 +8,9 @@ type ConversationCommand = SubjectCommand<Conversation>;
 export const rename: ConversationCommand = {
   id: "rename",
   keys: REGION_KEYS.conversations.rename.keys[0],
-  run: ({ view }, actions, { id }) => {
+  run: ({ view }, actions, { id, folder }) => {
     actions.showConversations();
+    if (folder !== null) view.folders.open(folder);
     view.renaming = id;
   },
 };
@@ -17,6 +18,16 @@ export const rename: ConversationCommand = {
 export const pin: ConversationCommand = {
   id: ({ pinned }) => (pinned ? "unpin" : "pin"),
   run: ({ conversations }, _, conversation) => void conversations.togglePin(conversation),
+};
+
+export const move: ConversationCommand = {
+  id: "move",
+  keys: REGION_KEYS.conversations.move.keys[0],
+  run: ({ view }, actions, { id, folder }) => {
+    actions.showConversations();
+    if (folder !== null) view.folders.open(folder);
+    view.moving = id;
+  },
 };
 
 export const duplicate: ConversationCommand = {
@@ -53,6 +64,7 @@ export const remove: ConversationCommand = {
 export const CONVERSATION_MENU = [
   rename,
   pin,
+  move,
   duplicate,
   exportMarkdown,
   exportJson,

@@ -104,10 +104,14 @@ function jump(
 function conversationsOf(app: App): Entry[] {
   const titles = [
     ...app.imports.list,
-    ...app.conversations.list.map(({ id, title }) => ({ id, name: title })),
+    ...app.conversations.list.map(({ id, title, folder }) => ({
+      id,
+      name: title,
+      more: app.conversations.folders.find(folder)?.name,
+    })),
   ];
-  return titles.map(({ id, name }) =>
-    jump("conversation", id, { name }, t("command.conversation"), () => void app.open(id)),
+  return titles.map(({ id, ...found }) =>
+    jump("conversation", id, found, t("command.conversation"), () => void app.open(id)),
   );
 }
 

@@ -39,6 +39,7 @@ export const REGION_KEYS = {
   },
   conversations: {
     rename: plainKeys("regionKeys.conversations.rename", "F2"),
+    move: plainKeys("regionKeys.conversations.move", "M"),
     delete: plainKeys("regionKeys.conversations.delete", "Delete"),
   },
   tokens: {

@@ -16,6 +16,7 @@ import {
   duplicate,
   exportJson,
   exportMarkdown,
+  move,
   pin,
   print,
   remove,
@@ -32,7 +33,15 @@ function openConversation({ conversations }: App) {
 
 /** A conversation's command, applied to the open one. */
 function forOpen(
-  id: "rename" | "pin" | "delete" | "duplicate" | "export-markdown" | "export-json" | "print",
+  id:
+    | "rename"
+    | "pin"
+    | "move"
+    | "delete"
+    | "duplicate"
+    | "export-markdown"
+    | "export-json"
+    | "print",
   { obstacle, run }: SubjectCommand<Conversation>,
   keys: readonly Keys[] = [],
 ): Command {
@@ -154,6 +163,14 @@ const conversationCommands: readonly Command[] = [
     },
   }),
   named({
+    id: "new-folder",
+    group: "conversations",
+    run: ({ conversations }, actions) => {
+      actions.showConversations();
+      conversations.folders.adding = { conversation: null };
+    },
+  }),
+  named({
     id: "find",
     group: "conversations",
     keys: withCommand("F"),
@@ -190,6 +207,7 @@ const conversationCommands: readonly Command[] = [
   }),
   forOpen("rename", rename),
   forOpen("pin", pin),
+  forOpen("move", move),
   forOpen("delete", remove),
   forOpen("duplicate", duplicate),
   forOpen("export-markdown", exportMarkdown),

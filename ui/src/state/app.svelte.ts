@@ -263,7 +263,10 @@ export class App {
     for (const notice of notices) this.toasts.notify(notice);
   }
 
-  startNew() {
+  /** Opens a new conversation, which begins in a folder, or in none for null. */
+  startNew(folder: number | null = null) {
+    this.conversations.folders.beginIn(folder);
+    if (folder !== null) this.view.folders.open(folder);
     this.playback.close();
     this.view.arenaOpen = false;
     this.view.inspect(null);

@@ -19,6 +19,7 @@ const home: Conversation = {
   pinned: false,
   updated_at: 5,
   seen_from: null,
+  folder: null,
 };
 const message = (id: number, change: Partial<Message> = {}): Message => ({
   id,
@@ -60,6 +61,7 @@ class Fake {
 
   readonly backend = {
     conversations: () => Promise.resolve([]),
+    folders: () => Promise.resolve([]),
     settings: () => Promise.resolve(defaults),
     saveSettings: (settings: Settings) => {
       if (this.refuse) return Promise.reject(this.refuse);

@@ -5,6 +5,7 @@ import type { Message } from "../bindings/Message";
 import type { SearchHit } from "../bindings/SearchHit";
 import { BackendError, type Backend } from "../backend/backend";
 import { branchNumberWords } from "./branches";
+import { Folders } from "./folders.svelte";
 import { isImported } from "./imports.svelte";
 import type { Toasts } from "./toasts.svelte";
 import { t } from "../messages/say";
@@ -26,6 +27,7 @@ export class Conversations {
   /** Announcement for screen readers when another branch is shown. */
   announcement = $state("");
   loaded = $state(false);
+  readonly folders: Folders;
 
   #isRefreshing = false;
   readonly #backend: Backend;
@@ -37,6 +39,12 @@ export class Conversations {
     this.#backend = backend;
     this.#toasts = toasts;
     this.#onBranch = onBranch;
+    this.folders = new Folders(
+      backend,
+      toasts,
+      () => this.load(),
+      (conversation) => this.update(conversation),
+    );
   }
 
   /** The open conversation, if it is in the store. */
@@ -67,7 +75,8 @@ export class Conversations {
 
   async load() {
     await this.#try(async () => {
-      this.list = await this.#backend.conversations();
+      const [list] = await Promise.all([this.#backend.conversations(), this.folders.load()]);
+      this.list = list;
     });
     this.loaded = true;
   }

@@ -24,6 +24,7 @@ beforeEach(() => {
   outcomes = {};
   backend = {
     conversations: () => Promise.resolve([]),
+    folders: () => Promise.resolve([]),
     chooseConversationFiles: () => Promise.resolve(Object.keys(outcomes)),
     importConversations: async (
       path: string,

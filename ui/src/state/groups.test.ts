@@ -7,6 +7,7 @@ const at = (updated: Date, pinned = false) => ({
   pinned,
   updated_at: updated.getTime(),
   seen_from: null,
+  folder: null,
 });
 
 test("conversations are grouped by calendar day, pinned ones apart", () => {

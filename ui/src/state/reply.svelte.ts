@@ -165,7 +165,7 @@ export class Reply {
     const again = () => this.send(sent, onAccepted);
     const offer = conversation === null ? null : { conversation, next: sent, again };
     await this.#run(offer, (onEvent) =>
-      this.#backend.send(conversation, sent, (event) => {
+      this.#backend.send(conversation, this.#filed(conversation, sent), (event) => {
         if (event.type === "started" && event.user) {
           onAccepted();
           this.#arriveIn(event.conversation.id, conversation);
@@ -173,6 +173,12 @@ export class Reply {
         onEvent(event);
       }),
     );
+  }
+
+  /** The message with the folder of a new conversation. */
+  #filed(conversation: number | null, sent: Sent): Sent {
+    const { newIn } = this.#conversations.folders;
+    return conversation === null && newIn ? { ...sent, folder: newIn.id } : sent;
   }
 
   /**

@@ -46,6 +46,7 @@ test("notices of the start are shown once the page is ready", async () => {
     catalogue: nothing,
     hubToken: () => Promise.resolve("none"),
     conversations: nothing,
+    folders: nothing,
     unsent: nothing,
     unsentEdits: nothing,
     importedTraces: nothing,

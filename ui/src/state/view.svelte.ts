@@ -24,6 +24,8 @@ export class View {
   librarySection = $state("installed");
   /** The conversation being renamed in the sidebar. */
   renaming = $state<number | null>(null);
+  /** The conversation being moved to a folder in the sidebar. */
+  moving = $state<number | null>(null);
   /** The question being edited in the conversation. */
   editing = $state<number | null>(null);
   /** Whether the arena is shown instead of the conversation. */
@@ -92,6 +94,18 @@ export class View {
     toggle: (section: string) => {
       const others = this.state.unfolded.filter((name) => name !== section);
       this.#keep({ unfolded: this.folds.isOpen(section) ? others : [...others, section] });
+    },
+  };
+
+  /** Folders of conversations; all are unfolded at first. */
+  readonly folders = {
+    isOpen: (folder: number) => !this.state.folded_folders.includes(folder),
+    open: (folder: number) => {
+      if (!this.folders.isOpen(folder)) this.folders.toggle(folder);
+    },
+    toggle: (folder: number) => {
+      const others = this.state.folded_folders.filter((id) => id !== folder);
+      this.#keep({ folded_folders: this.folders.isOpen(folder) ? [...others, folder] : others });
     },
   };
 

@@ -48,6 +48,7 @@ test("the view survives a restart, and several changes are saved once", async ()
     wraps_code: true,
     heatmap_docked: true,
     unfolded: ["governor"],
+    folded_folders: [],
   });
   expect(localStorage.length).toBe(0);
 });

@@ -25,12 +25,15 @@ pub(crate) struct Question {
     pub(crate) attached: Vec<store::Attached>,
     /// Excerpts as JSON, if documents are searched.
     pub(crate) excerpts: Option<String>,
+    /// Folder of a new conversation.
+    pub(crate) folder: Option<i64>,
 }
 
 impl Question {
     /// Returns the question for the store.
     pub(crate) fn asked(&self) -> store::NewQuestion<'_> {
-        store::NewQuestion { text: &self.text, attached: &self.attached, excerpts: self.excerpts.as_deref() }
+        let Self { text, attached, excerpts, folder } = self;
+        store::NewQuestion { text, attached, excerpts: excerpts.as_deref(), folder: *folder }
     }
 }
 
@@ -151,7 +154,7 @@ impl App {
         before: &[ReadMessage],
         conversation: Option<i64>,
     ) -> Result<Question> {
-        let Sent { text, kept, attached } = sent;
+        let Sent { text, kept, attached, folder } = sent;
         if kept.len() + attached.len() > ATTACHMENTS {
             return Err(refused(format!("At most {ATTACHMENTS} files can be attached to a message.")));
         }
@@ -184,7 +187,7 @@ impl App {
         }
         let excerpts = self.excerpts(&text, &files, before, self.whole_files(conversation)?)?;
         let excerpts = (!excerpts.is_empty()).then(|| serde_json::to_string(&excerpts)).transpose()?;
-        Ok(Question { text, attached: files, excerpts })
+        Ok(Question { text, attached: files, excerpts, folder })
     }
 
     /// Returns the messages of a branch as the model receives them, with their attachments.
@@ -213,7 +216,7 @@ impl App {
     ) -> Result<ReadQuestion> {
         let mut whole = self.whole_files(conversation)?;
         before.iter().for_each(|message| whole.pass(&message.attachments));
-        let Question { text, attached, excerpts } = question;
+        let Question { text, attached, excerpts, .. } = question;
         Ok(ReadQuestion {
             words: words(text, attached, excerpts.as_deref(), &mut whole)?,
             pictures: self.pictures_of(attached)?,

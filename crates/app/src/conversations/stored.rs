@@ -5,7 +5,8 @@ use serde::de::DeserializeOwned;
 
 use crate::error::Result;
 use crate::ipc::{
-    Attached, Attachment, AttachmentKind, CommandError, Conversation, Message, Role, SearchHit,
+    Attached, Attachment, AttachmentKind, CommandError, Conversation, ConversationFolder, Message, Role,
+    SearchHit,
 };
 
 impl From<store::Conversation> for Conversation {
@@ -16,7 +17,14 @@ impl From<store::Conversation> for Conversation {
             pinned: row.pinned,
             updated_at: row.updated_at,
             seen_from: row.seen_from,
+            folder: row.folder,
         }
+    }
+}
+
+impl From<store::Folder> for ConversationFolder {
+    fn from(store::Folder { id, name }: store::Folder) -> Self {
+        Self { id, name }
     }
 }
 

@@ -1,6 +1,8 @@
 //! Conversation files of LM Studio: a list of messages, each in one or several versions. A message
 //! follows the chosen version of the previous one.
 
+use std::path::Path;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -9,6 +11,7 @@ use super::lenient::or_none;
 use super::parts::Parts;
 use super::problem::bad;
 use super::reply_tree::{Head, ImportedMessage, ReadTree, Shown, tree as reply_tree};
+use crate::conversations::folders::shown_name;
 use crate::error::Result;
 
 #[derive(Deserialize)]
@@ -70,6 +73,20 @@ struct Step {
 struct Style {
     #[serde(default, rename = "type", deserialize_with = "or_none")]
     kind: Option<String>,
+}
+
+/// Ending of LM Studio's files, and the folder that contains them and their folders.
+const ENDING: &str = ".conversation.json";
+const ROOT: &str = "conversations";
+
+/// Returns the name of the folder in which LM Studio keeps the conversation at `path`: its files
+/// are in folders on the disk. `None` for a file that is in no folder or elsewhere.
+pub fn folder(path: &Path) -> Option<String> {
+    path.file_name()?.to_str()?.strip_suffix(ENDING)?;
+    let parts: Vec<_> = path.parent()?.iter().map(|part| part.to_string_lossy()).collect();
+    let root = parts.iter().rposition(|part| part == ROOT)?;
+    let name = shown_name(&parts[root + 1..].join(" / "));
+    (!name.is_empty()).then_some(name)
 }
 
 /// Parses messages and versions one by one, so many small ones take little memory.
@@ -169,6 +186,21 @@ mod tests {
         );
         assert_eq!((tree.leaf, tree.created_at), (Some(2), 1_700_000_000_000));
         assert_eq!(tree.nodes[1].target.as_deref(), Some("qwen"));
+    }
+
+    #[test]
+    fn a_folder_of_lm_studio_is_known_by_the_place_of_the_file() {
+        let of = |path: &str| folder(Path::new(path));
+        assert_eq!(of("/home/a/.lmstudio/conversations/Work/1.conversation.json").unwrap(), "Work");
+        assert_eq!(of("/a/conversations/Work/2026/1.conversation.json").unwrap(), "Work / 2026");
+        for other in [
+            "/home/a/.lmstudio/conversations/1.conversation.json",
+            "/home/a/conversations/Work/1.json",
+            "/home/a/Downloads/1.conversation.json",
+            "1.conversation.json",
+        ] {
+            assert_eq!(of(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::bounded::list;
 use super::problem::bad;
 use super::reply_tree::{clamped, visible};
-use crate::conversations::attachments::shown_name;
+use crate::conversations::{attachments, folders};
 use crate::error::Result;
 use crate::ipc::{ATTACHMENT_BYTES, ATTACHMENTS, Attached, Role};
 
@@ -34,6 +34,9 @@ pub struct Conversation {
     named: bool,
     #[serde(default)]
     pinned: bool,
+    /// Name of the folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    folder: Option<String>,
     created_at: i64,
     updated_at: i64,
     /// Last message of the shown branch; messages are numbered by their place in the list, from 0.
@@ -214,6 +217,7 @@ pub fn json(tree: &Tree) -> serde_json::Result<Vec<u8>> {
         title: tree.title.clone(),
         named: tree.named,
         pinned: tree.pinned,
+        folder: tree.folder.clone(),
         created_at: tree.created_at,
         updated_at: tree.updated_at,
         shown: tree.leaf,
@@ -234,6 +238,7 @@ pub fn tree(conversation: Conversation) -> Result<Tree> {
         title,
         named,
         pinned,
+        folder,
         created_at,
         updated_at,
         shown,
@@ -257,6 +262,7 @@ pub fn tree(conversation: Conversation) -> Result<Tree> {
             .collect(),
         named,
         pinned,
+        folder: folder.map(|name| folders::shown_name(&name)).filter(|name| !name.is_empty()),
         created_at: clamped(created_at),
         updated_at: clamped(updated_at),
         nodes: nodes.collect::<Result<_>>()?,
@@ -320,13 +326,13 @@ fn node(place: usize, message: Message) -> Result<Node> {
 
 /// Gives an attachment a valid name, as the window does.
 fn named(file: Attached) -> store::Attached {
-    Attached { name: shown_name(&file.name), ..file }.into()
+    Attached { name: attachments::shown_name(&file.name), ..file }.into()
 }
 
 /// Gives the document and the heading of an excerpt valid names.
 fn place_named(excerpt: Excerpt) -> Excerpt {
-    let heading = excerpt.heading.as_deref().map(shown_name);
-    Excerpt { name: shown_name(&excerpt.name), heading, ..excerpt }
+    let heading = excerpt.heading.as_deref().map(attachments::shown_name);
+    Excerpt { name: attachments::shown_name(&excerpt.name), heading, ..excerpt }
 }
 
 /// Returns the same JSON on one line, as traces are packed: it has line breaks only between tokens.

@@ -62,6 +62,10 @@ pub struct Sent {
     pub kept: Vec<i64>,
     #[serde(default)]
     pub attached: Vec<Attached>,
+    /// Folder of a new conversation.
+    #[serde(default)]
+    #[ts(optional, type = "number")]
+    pub folder: Option<i64>,
 }
 
 impl From<&str> for Sent {

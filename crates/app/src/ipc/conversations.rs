@@ -21,6 +21,21 @@ pub struct Conversation {
     /// First message in the model's context; `None` if it has all messages.
     #[ts(type = "number | null")]
     pub seen_from: Option<i64>,
+    /// Its folder; `None` if it is in none.
+    #[ts(type = "number | null")]
+    pub folder: Option<i64>,
+}
+
+/// Longest name of a folder, in characters.
+pub const FOLDER_NAME: usize = foretoken_store::LONGEST_FOLDER_NAME;
+
+/// A folder of conversations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ConversationFolder {
+    #[ts(type = "number")]
+    pub id: i64,
+    pub name: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]

@@ -23,6 +23,9 @@ pub struct ViewState {
     pub heatmap_docked: bool,
     /// Unfolded sections of the inspector, by name.
     pub unfolded: Vec<String>,
+    /// Folded folders of conversations.
+    #[ts(type = "Array<number>")]
+    pub folded_folders: Vec<i64>,
 }
 
 /// A text that was typed but not sent.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use foretoken_app::ipc::{ErrorCode, Export, ExportForm, Message};
+use foretoken_app::ipc::{ErrorCode, Export, ExportForm, Message, Sent};
 
 use super::Fixture;
 use super::scripted::fixture;
@@ -50,6 +50,82 @@ fn exported_conversations_are_imported_with_all_branches_and_only_once() {
     for file in [one, all] {
         std::fs::remove_file(file).unwrap();
     }
+}
+
+/// Returns the name of the folder of each conversation, by title.
+fn folders(fixture: &Fixture) -> Vec<(String, Option<String>)> {
+    let folders = fixture.app.conversation_folders().unwrap();
+    let name = |id: i64| folders.iter().find(|folder| folder.id == id).unwrap().name.clone();
+    let conversations = fixture.app.conversations().unwrap().into_iter();
+    let mut filed: Vec<_> = conversations.map(|one| (one.title, one.folder.map(name))).collect();
+    filed.sort();
+    filed
+}
+
+#[test]
+fn folders_are_kept_by_exports_and_imports() {
+    let from = fixture();
+    let work = from.app.create_folder(" Work\u{202e}\n ").unwrap();
+    let sent = Sent { folder: Some(work.id), ..Sent::from("echo a fox") };
+    let inside = from.app.send(None, sent, super::listen().0).unwrap().conversation;
+    from.send(None, "echo a hen");
+    let before = folders(&from);
+    assert_eq!(before[0].1.as_deref(), Some("Work"));
+    assert_eq!(before[1].1, None);
+    let copy = from.app.duplicate_conversation(inside.id, None, "Copy").unwrap();
+    assert_eq!(copy.folder, Some(work.id));
+    from.app.delete_conversation(copy.id).unwrap();
+    let file = export(&from, None, ExportForm::Json);
+
+    let to = fixture();
+    let there = to.app.create_folder("WORK").unwrap();
+    assert_eq!(import(&to, &file), Ok((2, 0)));
+    assert_eq!(to.app.conversation_folders().unwrap(), [there], "a folder of this name is used");
+    assert_eq!(folders(&to)[0].1.as_deref(), Some("WORK"));
+    let empty = fixture();
+    assert_eq!(import(&empty, &file), Ok((2, 0)));
+    assert_eq!(folders(&empty), before);
+    std::fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn a_failed_import_leaves_no_folder() {
+    let fixture = fixture();
+    let file = fixture.folder.path().join("damaged.json");
+    let one = r#"{"format":"foretoken-conversation","version":1,"title":"Foxes","folder":"Work","created_at":1,
+        "updated_at":1,"messages":[{"parent":null,"role":"user","text":"Why?","created_at":1}]}"#;
+    std::fs::write(&file, format!("[{one},")).unwrap();
+    assert_eq!(import(&fixture, &file), Err(ErrorCode::BadFile));
+    assert_eq!(fixture.app.conversation_folders().unwrap(), []);
+    let hostile = one.replace("Work", r"\u202e \u0000");
+    std::fs::write(&file, format!("[{hostile}]")).unwrap();
+    assert_eq!(import(&fixture, &file), Ok((1, 0)));
+    assert_eq!(folders(&fixture), [("Foxes".to_owned(), None)]);
+}
+
+#[test]
+fn a_file_of_lm_studio_keeps_its_folder() {
+    let fixture = fixture();
+    let folder = fixture.folder.path().join("conversations/Owls");
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("1.conversation.json");
+    let version = r#"{"role":"user","content":[{"type":"text","text":"Who?"}]}"#;
+    std::fs::write(&file, format!(r#"{{"name":"Who","messages":[{{"versions":[{version}]}}]}}"#)).unwrap();
+    assert_eq!(import(&fixture, &file), Ok((1, 0)));
+    assert_eq!(folders(&fixture), [("Who".to_owned(), Some("Owls".to_owned()))]);
+}
+
+#[test]
+fn a_name_that_a_folder_cannot_have_is_refused_with_its_code() {
+    let app = &fixture().app;
+    let folder = app.create_folder("Work").unwrap();
+    for name in ["", " \n", "\u{202e}", "work"] {
+        let error = app.create_folder(name).unwrap_err();
+        assert_eq!(error.code, ErrorCode::BadName, "{name:?}: {}", error.message);
+    }
+    app.delete_folder(folder.id).unwrap();
+    assert_eq!(app.rename_folder(folder.id, "x").unwrap_err().code, ErrorCode::NotFound);
+    assert_eq!(app.restore_folder(folder.id).unwrap(), folder);
 }
 
 #[test]

@@ -1,9 +1,11 @@
 /** Conversations and messages of the player, in memory. */
 import type { Attached } from "../../bindings/Attached";
 import type { Conversation } from "../../bindings/Conversation";
+import type { ConversationFolder } from "../../bindings/ConversationFolder";
 import type { Message } from "../../bindings/Message";
 import type { SearchHit } from "../../bindings/SearchHit";
 import type { Sent } from "../../bindings/Sent";
+import { BackendError } from "../backend";
 import { notFound, type Args, type Handlers } from "./answers";
 import type { Engine } from "./engine";
 import { MessageTree } from "./messageTree";
@@ -17,6 +19,8 @@ export class History {
   readonly #traces: Traces;
   readonly #conversations = new Map<number, Conversation>();
   readonly #deleted = new Map<number, Conversation>();
+  readonly #folders = new Map<number, ConversationFolder>();
+  readonly #deletedFolders = new Map<number, { name: string; filed: number[] }>();
   readonly #files = new Map<number, Attached>();
   #nextId = 1;
 
@@ -42,6 +46,22 @@ export class History {
       this.#conversations.set(conversation, found);
       return found;
     },
+    list_folders: () => [...this.#folders.values()],
+    create_folder: ({ name }) => this.#keepFolder(this.#nextId++, name),
+    rename_folder: ({ folder, name }) => this.#keepFolder(folder, name),
+    delete_folder: ({ folder }) => {
+      const { name } = this.#folders.get(folder) ?? notFound(folder);
+      const inside = [...this.#conversations.values()].filter((one) => one.folder === folder);
+      for (const { id } of inside) this.change(id, { folder: null });
+      this.#deletedFolders.set(folder, { name, filed: inside.map(({ id }) => id) });
+      this.#folders.delete(folder);
+    },
+    restore_folder: ({ folder }) => {
+      const { name, filed } = this.#deletedFolders.get(folder) ?? notFound(folder);
+      for (const id of filed) this.change(id, { folder });
+      return this.#keepFolder(folder, name);
+    },
+    move_conversation: ({ conversation, folder }) => this.change(conversation, { folder }),
     duplicate_conversation: (wanted) => this.#duplicate(wanted),
     search_messages: ({ query }) => this.#search(query.trim().toLowerCase()),
     messages: ({ conversation }) => this.messages.shown(conversation),
@@ -86,12 +106,13 @@ export class History {
   }
 
   /** The conversation, or a new one of which `text` is the title. */
-  home(conversation: number | null, text: string): Conversation {
+  home(conversation: number | null, text: string, folder: number | null = null): Conversation {
     const known = this.conversation(conversation);
     if (known) return this.touch(known);
     const title = text.length > 48 ? `${text.slice(0, 47)}…` : text;
     const updated_at = Date.now();
-    const home = { id: this.#nextId++, title, pinned: false, updated_at, seen_from: null };
+    const id = this.#nextId++;
+    const home = { id, title, pinned: false, updated_at, seen_from: null, folder };
     this.#conversations.set(home.id, home);
     return home;
   }
@@ -101,6 +122,18 @@ export class History {
     const touched = { ...(this.conversation(home.id) ?? home), updated_at: Date.now() };
     this.#conversations.set(home.id, touched);
     return touched;
+  }
+
+  /** @throws BackendError if another folder has the name. */
+  #keepFolder(id: number, name: string): ConversationFolder {
+    const isTaken = [...this.#folders.values()].some(
+      (other) => other.id !== id && other.name.toLowerCase() === name.trim().toLowerCase(),
+    );
+    if (isTaken)
+      throw new BackendError("bad_name", "a folder needs a name that no other folder has.");
+    const folder = { id, name: name.trim() };
+    this.#folders.set(id, folder);
+    return folder;
   }
 
   change(conversation: number, change: Partial<Conversation>): Conversation {

@@ -60,7 +60,8 @@ export class Replies {
   readonly handlers: Handlers = {
     send: ({ conversation, sent, onEvents }) => {
       this.#context.refuseSent(sent, conversation);
-      const home = this.#history.home(conversation, sent.text || (sent.attached[0]?.name ?? ""));
+      const words = sent.text || (sent.attached[0]?.name ?? "");
+      const home = this.#history.home(conversation, words, sent.folder);
       const user = this.#history.ask(home.id, sent, this.#history.messages.leaf(home.id));
       return this.#reply(home, user, user.id, onEvents);
     },

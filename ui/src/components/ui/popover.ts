@@ -84,7 +84,11 @@ export function closeOnOutsidePress(
     };
     window.addEventListener("pointerdown", onpointerdown, { signal });
     // Scroll events do not bubble, so they are captured.
-    for (const event of events) window.addEventListener(event, close, { signal, capture: true });
+    // The floating element may scroll itself.
+    const onmove = ({ target }: Event) => {
+      if (!(target instanceof Node && floating.contains(target))) close();
+    };
+    for (const event of events) window.addEventListener(event, onmove, { signal, capture: true });
     return () => over.abort();
   };
 }

@@ -13,6 +13,7 @@ export const errors = {
   "error.bad_model": "Das Modell lässt sich nicht verwenden: {detail}",
   "error.needs_token": "Dafür wird ein Zugriffstoken gebraucht: {detail}",
   "error.bad_setting": "Diese Einstellung ist nicht möglich: {detail}",
+  "error.bad_name": "Ein Ordner braucht einen Namen, den kein anderer Ordner hat.",
   "error.bad_file": "Diese Datei lässt sich nicht importieren: {detail}",
   "error.bad_attachment": "Das lässt sich nicht anhängen: {detail}",
   "error.cancelled": "Abgebrochen: {detail}",

@@ -46,4 +46,8 @@ export const sidebar = {
   "sidebar.importing": "{name} wird importiert",
   "sidebar.stopImport": "Import beenden",
   "sidebar.deleted": "„{title}“ gelöscht",
+  "sidebar.folders": "Ordner",
+  "sidebar.folderName": "Name des Ordners",
+  "sidebar.emptyFolder": "Keine Unterhaltungen",
+  "sidebar.folderDeleted": "Ordner „{name}“ gelöscht. Seine Unterhaltungen bleiben.",
 } as const satisfies Record<keyof typeof english, string>;

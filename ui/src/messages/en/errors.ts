@@ -11,6 +11,7 @@ export const errors = {
   "error.bad_model": "{detail}",
   "error.needs_token": "{detail}",
   "error.bad_setting": "{detail}",
+  "error.bad_name": "A folder needs a name that no other folder has.",
   "error.bad_file": "{detail}",
   "error.bad_attachment": "{detail}",
   "error.cancelled": "{detail}",

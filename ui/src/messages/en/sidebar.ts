@@ -44,4 +44,8 @@ export const sidebar = {
   "sidebar.importing": "Importing {name}",
   "sidebar.stopImport": "Stop the import",
   "sidebar.deleted": "Deleted “{title}”",
+  "sidebar.folders": "Folders",
+  "sidebar.folderName": "Name of the folder",
+  "sidebar.emptyFolder": "No conversations",
+  "sidebar.folderDeleted": "Deleted the folder “{name}”. Its conversations are kept.",
 } as const;

@@ -29,7 +29,7 @@ pub fn fill(data: &Path) {
         let title = format!("Conversation {number}");
         let tree = Tree { title, named: true, created_at: said, updated_at: said, nodes, ..Tree::default() };
         let added = store.add_hidden(&tree).unwrap();
-        store.show_added(&[added]).unwrap();
+        store.show_added(&[(added, None)]).unwrap();
     }
 }
 
