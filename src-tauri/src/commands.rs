@@ -119,6 +119,7 @@ commands! {
     fn open_setup(shell, conversation: Option<i64>) -> ConversationSetup {
         shell.app()?.open_setup(conversation)
     }
+    fn setup(shell, conversation: Option<i64>) -> ConversationSetup { shell.app()?.setup_of(conversation) }
     fn save_setup(
         shell,
         conversation: Option<i64>,

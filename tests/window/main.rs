@@ -4,6 +4,7 @@
 
 mod accessibility;
 mod attaching;
+mod beside;
 mod connections;
 mod contexts;
 mod devices;

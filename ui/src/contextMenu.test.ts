@@ -43,6 +43,7 @@ test("a conversation's context menu equals the menu of its button", async () => 
       "Rename",
       "Unpin",
       "Move to folder…",
+      "Open beside",
       "Duplicate",
       "Export as Markdown",
       "Export as JSON",

@@ -43,10 +43,10 @@ test("the inspector shows the reply in view, and at the end of the conversation 
   await ask("Count.");
   await window.pass(120_000);
   const [first, second] = ids();
-  window.app.view.inView = first ?? null;
+  window.app.chat.inView = first ?? null;
   await window.pass();
   expect(shown()).toBe(first);
-  window.app.view.inView = null;
+  window.app.chat.inView = null;
   await window.pass();
   expect(shown()).toBe(second);
 });

@@ -21,6 +21,11 @@ vi.mock("./state/app.svelte", async (original) => ({
   getApp: () => app,
 }));
 
+vi.mock("./state/chat.svelte", async (original) => ({
+  ...(await original<object>()),
+  getChat: () => app.chat,
+}));
+
 // The actions of a reply do not show speeds.
 vi.mock("./commands/command", async (original) => ({
   ...(await original<object>()),

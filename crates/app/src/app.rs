@@ -86,12 +86,15 @@ pub struct App {
     notices: Mutex<Vec<String>>,
 }
 
-/// The open conversation with its own settings.
+/// The active conversation with its own settings: of those that the window shows, the one that the
+/// engine is set up for.
 #[derive(Default)]
 pub(crate) struct OpenConversation {
     /// Id; `None` for a new conversation.
     pub(crate) conversation: Option<i64>,
     pub(crate) setup: ConversationSetup,
+    /// Settings of the new conversation while another one is active.
+    pub(crate) new: ConversationSetup,
     /// Values that the engine applies.
     pub(crate) applied: Option<PresetValues>,
 }

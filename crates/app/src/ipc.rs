@@ -59,7 +59,7 @@ pub use tools::{
     Builtin, Call, CallDecision, CallState, CallTokens, FilledArgument, ImportableServers, OfferedTool,
     SearchService, ServerContents, ToolMode, ToolRule, ToolServer, ToolServerState, ToolsStatus,
 };
-pub use view::{ImportedTrace, ReplyView, Unsent, UnsentEdit, UnsentFile, ViewState};
+pub use view::{ImportedTrace, ReplyView, SideBySide, Unsent, UnsentEdit, UnsentFile, ViewState};
 
 /// Facts for the about line and the settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]

@@ -103,6 +103,8 @@ export interface Backend {
   print(): Promise<void>;
   /** Built-in presets, adapted to the settings and the chosen target. */
   builtInPresets(): Promise<Preset[]>;
+  /** Set-up of a conversation, or of a new one for null. */
+  setup(conversation: number | null): Promise<ConversationSetup>;
   /** Activates a conversation, or a new one for null; resolves with its set-up. Loads no model. */
   openSetup(conversation: number | null): Promise<ConversationSetup>;
   /**

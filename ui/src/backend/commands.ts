@@ -67,6 +67,7 @@ export function backendOver(call: Call, channel: Receive): Backend {
     },
     builtInPresets: () => call("built_in_presets", {}),
     openSetup: (conversation) => call("open_setup", { conversation }),
+    setup: (conversation) => call("setup", { conversation }),
     saveSetup: (conversation, preset, values) =>
       call("save_setup", { conversation, preset, values }),
     serverStatus: () => call("server_status", {}),

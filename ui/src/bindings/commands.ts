@@ -78,6 +78,7 @@ export type Commands = {
   show_preview: { args: { document: string }, returns: string },
   built_in_presets: { args: {}, returns: Array<Preset> },
   open_setup: { args: { conversation: number | null }, returns: ConversationSetup },
+  setup: { args: { conversation: number | null }, returns: ConversationSetup },
   save_setup: { args: { conversation: number | null, preset: string | null, values: PresetValues | null }, returns: ConversationSetup },
   server_status: { args: {}, returns: ServerStatus },
   server_requests: { args: {}, returns: Array<ServerRequest> },

@@ -99,5 +99,7 @@ export const viewDefaults: ViewState = {
   "wraps_code": false,
   "heatmap_docked": false,
   "unfolded": [],
-  "folded_folders": []
+  "folded_folders": [],
+  "side_by_side": null,
+  "split_percent": 0
 };

@@ -15,6 +15,14 @@ export const rename: ConversationCommand = {
   },
 };
 
+export const openBeside: ConversationCommand = {
+  id: "open-beside",
+  run: (app, actions, { id }) => {
+    void app.openBeside(id);
+    actions.focusComposer();
+  },
+};
+
 export const pin: ConversationCommand = {
   id: ({ pinned }) => (pinned ? "unpin" : "pin"),
   run: ({ conversations }, _, conversation) => void conversations.togglePin(conversation),
@@ -58,13 +66,14 @@ export const remove: ConversationCommand = {
   keys: REGION_KEYS.conversations.delete.keys[0],
   divided: true,
   dangerous: true,
-  run: ({ conversations }, _, conversation) => void conversations.delete(conversation),
+  run: (app, _, conversation) => void app.delete(conversation),
 };
 
 export const CONVERSATION_MENU = [
   rename,
   pin,
   move,
+  openBeside,
   duplicate,
   exportMarkdown,
   exportJson,

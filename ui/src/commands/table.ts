@@ -163,6 +163,37 @@ const conversationCommands: readonly Command[] = [
     },
   }),
   named({
+    id: "beside",
+    group: "conversations",
+    keys: withCommand("N", true),
+    applies: ({ chats }) => chats.length === 1,
+    obstacle: ({ conversations: { current, list } }) =>
+      current === null && list.length === 0 ? t("command.notStored") : null,
+    run: (app, actions) => {
+      const { current, list } = app.conversations;
+      void app.openBeside(current === null ? (list[0]?.id ?? null) : null);
+      actions.focusComposer();
+    },
+  }),
+  named({
+    id: "other-chat",
+    group: "conversations",
+    keys: [{ key: "F6" }],
+    applies: ({ chats }) => chats.length > 1,
+    run: (app, actions) => {
+      const other = app.chats.find((chat) => chat !== app.chat);
+      if (other) app.focus(other);
+      actions.focusComposer();
+    },
+  }),
+  named({
+    id: "close-chat",
+    group: "conversations",
+    keys: withCommand("W"),
+    applies: ({ chats }) => chats.length > 1,
+    run: (app) => app.close(app.chat),
+  }),
+  named({
     id: "new-folder",
     group: "conversations",
     run: ({ conversations }, actions) => {

@@ -16,19 +16,16 @@ import { traceFileName, writeTrace } from "../trace/file/write";
 import { shortName } from "../trace/names";
 import { tokenRefAt } from "../trace/tokenRef";
 import { Arena } from "./arena.svelte";
-import { Attachments } from "./attachments.svelte";
-import { replyParts, turnsOf } from "./branches";
+import { UnsentFiles } from "./attachments.svelte";
+import { Chat, type Shared } from "./chat.svelte";
 import { Check } from "./check.svelte";
-import { Context } from "./context.svelte";
-import { Conversations } from "./conversations.svelte";
+import { ConversationList } from "./conversationList.svelte";
 import { Engine } from "./engine.svelte";
 import { Exchange } from "./exchange.svelte";
-import { Find } from "./find.svelte";
 import { Imports, isImported } from "./imports.svelte";
 import { Library } from "./library.svelte";
 import { Notices } from "./notices";
 import { Panels } from "./panels.svelte";
-import { Playback } from "./playback.svelte";
 import { Reply } from "./reply.svelte";
 import { Server } from "./server.svelte";
 import { ServerContents } from "./serverContents.svelte";
@@ -37,10 +34,8 @@ import { DocumentSearch } from "./documentSearch.svelte";
 import { Tools } from "./tools.svelte";
 import { SettingSearch } from "./settingSearch.svelte";
 import { Settings } from "./settings.svelte";
-import { Setup } from "./setup.svelte";
 import { Storage } from "./storage.svelte";
 import { Toasts } from "./toasts.svelte";
-import type { Trace } from "./trace.svelte";
 import { Traces } from "./traces.svelte";
 import { Unsent } from "./unsent.svelte";
 import { View } from "./view.svelte";
@@ -55,16 +50,10 @@ export class App {
   readonly library: Library;
   readonly settings: Settings;
   readonly panels: Panels;
-  readonly setup: Setup;
   readonly settingSearch = new SettingSearch();
-  readonly conversations: Conversations;
   readonly traces: Traces;
-  readonly attachments: Attachments;
-  readonly context: Context;
   readonly reply: Reply;
-  readonly playback = new Playback();
   readonly imports: Imports;
-  readonly find = new Find();
   readonly exchange: Exchange;
   readonly check: Check;
   readonly arena: Arena;
@@ -81,16 +70,12 @@ export class App {
 
   readonly #backend: Backend;
 
-  readonly newestReply = $derived.by(
-    () => this.conversations.messages.findLast(({ role }) => role === "assistant") ?? null,
-  );
-
-  /** The reply whose trace the inspector shows: the chosen one, the one in view, or the newest. */
-  readonly inspected = $derived.by(() => {
-    const { messages } = this.conversations;
-    const find = (wanted: number | null) => messages.find(({ id }) => id === wanted);
-    return find(this.view.inspected) ?? find(this.view.inView) ?? this.newestReply;
-  });
+  readonly #shared: Shared;
+  /** The chats side by side: one or two. */
+  chats = $state.raw<readonly [Chat, ...Chat[]]>([] as unknown as [Chat]);
+  #focused = $state.raw<Chat | null>(null);
+  /** Whether the chats of the last time are open again. */
+  restored = $state(false);
 
   constructor(backend: Backend) {
     this.#backend = backend;
@@ -104,25 +89,28 @@ export class App {
       notices.downloadsChanged(before, after);
     });
     this.panels = new Panels(this.settings);
-    this.setup = new Setup(backend, this.settings, this.toasts);
-    this.conversations = new Conversations(backend, this.toasts, () => this.playback.close());
+    const list = new ConversationList(backend, this.toasts);
     this.traces = new Traces(backend, (message) => this.toasts.show(message));
     this.imports = new Imports(backend);
-    this.context = new Context(backend);
-    this.attachments = new Attachments(
-      backend,
-      () => this.conversations.current,
-      () => this.context.use.whole_files,
-    );
+    const { toasts, settings, view, traces } = this;
+    const files = new UnsentFiles();
+    const reply = () => this.reply;
+    this.#shared = { backend, toasts, settings, view, traces, list, files, reply };
+    this.chats = [new Chat(this.#shared)];
     const onBegin = (conversation: number) => {
       // A new reply is more interesting than the replay of an old one.
-      this.playback.close();
+      this.#chatOf(conversation)?.playback.close();
       if (conversation === this.conversations.current) this.view.inspect(null);
     };
-    this.reply = new Reply(backend, this.conversations, this.traces, onBegin, (stored, ms) => {
+    const shown = {
+      list,
+      all: () => this.chats.map(({ conversations }) => conversations),
+      focused: () => this.conversations,
+    };
+    this.reply = new Reply(backend, shown, this.traces, onBegin, (stored, ms) => {
       notices.replyEnded(stored, ms);
     });
-    this.exchange = new Exchange(backend, this.conversations, this.toasts);
+    this.exchange = new Exchange(backend, list, this.toasts);
     const occupied = () => this.occupied;
     this.check = new Check(backend, occupied, (message, position) => {
       void this.showToken(message, position);
@@ -156,43 +144,101 @@ export class App {
     return this.arena.running ? t("window.arenaRuns") : null;
   }
 
-  get inspectedTrace(): Trace | undefined {
-    return this.inspected ? this.traceOf(this.inspected.id) : undefined;
+  /** The chat with the focus; the window's commands and the inspector follow it. */
+  get chat(): Chat {
+    return this.#focused ?? this.chats[0];
   }
 
-  /** The trace of a reply as shown: during a replay, only the rounds up to the current moment. */
-  traceOf(message: number): Trace | undefined {
-    if (this.playback.message === message) return this.playback.trace;
-    return this.traces.of(message);
+  get conversations() {
+    return this.chat.conversations;
   }
 
-  /**
-   * Speed-up of a reply with all its parts: live while it streams, else up to the shown round of a
-   * replay, else as stored. Null without drafts or without a baseline.
-   */
-  speedupOf(message: number): Speedup | null {
-    const found = this.conversations.messages.find(({ id }) => id === message);
-    if (!found) return null;
-    const parts = replyParts(this.conversations.messages, found);
-    if (parts.some(({ id }) => id === this.playback.message)) return this.playback.speedup;
-    const last = parts.at(-1);
-    return last?.id === this.reply.message?.id ? this.reply.speedup : (last?.speedup ?? null);
+  get attachments() {
+    return this.chat.attachments;
   }
 
-  /** First part of the first reply in the open conversation that is shown as tokens, or null. */
-  readonly firstInTokens = $derived.by(() => {
-    const replies = turnsOf(this.conversations.messages).filter(
-      ({ message }) => message.role === "assistant" && !this.lacksTrace(message),
-    );
-    const firsts = replies.map(({ message, before }) => before[0]?.id ?? message.id);
-    return firsts.find((first) => this.view.viewOf(first) === "tokens") ?? null;
-  });
+  get context() {
+    return this.chat.context;
+  }
 
-  /** Whether a reply has no recorded rounds, and so no tokens to show. */
-  lacksTrace({ id, summary, text }: Message): boolean {
-    const trace = this.traces.of(id);
-    if (this.reply.message?.id === id) return trace?.length === 0 && text !== "";
-    return trace ? trace.length === 0 : summary?.rounds === 0;
+  get setup() {
+    return this.chat.setup;
+  }
+
+  get playback() {
+    return this.chat.playback;
+  }
+
+  get find() {
+    return this.chat.find;
+  }
+
+  get newestReply() {
+    return this.chat.newestReply;
+  }
+
+  get inspected() {
+    return this.chat.inspected;
+  }
+
+  get inspectedTrace() {
+    return this.chat.inspectedTrace;
+  }
+
+  traceOf(message: number) {
+    return this.chat.traceOf(message);
+  }
+
+  speedupOf(message: number) {
+    return this.chat.speedupOf(message);
+  }
+
+  lacksTrace(message: Message): boolean {
+    return this.chat.lacksTrace(message);
+  }
+
+  focus(chat: Chat) {
+    this.#focused = chat;
+  }
+
+  #chatOf(conversation: number | null): Chat | null {
+    return this.chats.find((chat) => chat.conversations.current === conversation) ?? null;
+  }
+
+  /** Opens a conversation beside the first one; for null, a new one. */
+  async openBeside(conversation: number | null) {
+    const shown = this.#chatOf(conversation);
+    if (shown) {
+      this.focus(shown);
+      return;
+    }
+    const [first, second] = this.chats;
+    const chat = second ?? new Chat(this.#shared);
+    this.chats = [first, chat];
+    this.focus(chat);
+    if (conversation === null) this.startNew();
+    else await this.open(conversation);
+  }
+
+  /** Closes one of two chats; its conversation stays as it is. */
+  close(chat: Chat) {
+    const [rest] = this.chats.filter((other) => other !== chat);
+    if (!rest) return;
+    chat.playback.close();
+    this.chats = [rest];
+    this.focus(rest);
+    this.view.inspect(null);
+  }
+
+  /** Opens the conversations that were beside each other when the window was closed. */
+  async #restoreChats() {
+    const { side_by_side: both } = this.view.state;
+    const known = (id: number | null) =>
+      id === null || this.#shared.list.all.some((one) => one.id === id);
+    if (!both || !known(both.first) || !known(both.second) || both.first === both.second) return;
+    if (both.first !== null) await this.open(both.first);
+    await this.openBeside(both.second);
+    this.focus(this.chats[0]);
   }
 
   /**
@@ -216,7 +262,10 @@ export class App {
     await Promise.all([
       this.engine.watch(),
       this.library.watch(),
-      this.conversations.load(),
+      this.#shared.list
+        .load()
+        .then(() => this.#restoreChats())
+        .finally(() => (this.restored = true)),
       this.unsent.load(),
       this.attachments.load(null),
       info.catch((thrown: unknown) => this.#showError(thrown)),
@@ -227,7 +276,8 @@ export class App {
 
   /** Saves everything that is pending and closes the window. */
   async quit() {
-    await Promise.all([this.settings.save(), this.setup.save(), this.unsent.save()]);
+    const setups = this.chats.map(({ setup }) => setup.save());
+    await Promise.all([this.settings.save(), ...setups, this.unsent.save(), this.view.save()]);
     await this.#backend.quit().catch((thrown: unknown) => this.#showError(thrown));
   }
 
@@ -265,6 +315,8 @@ export class App {
 
   /** Opens a new conversation, which begins in a folder, or in none for null. */
   startNew(folder: number | null = null) {
+    const shown = this.#chatOf(null);
+    if (shown) this.focus(shown);
     this.conversations.folders.beginIn(folder);
     if (folder !== null) this.view.folders.open(folder);
     this.playback.close();
@@ -277,23 +329,32 @@ export class App {
   /** Opens a conversation at a message, with the hits of `query` highlighted. */
   async open(conversation: number, message: number | null = null, query = "") {
     this.view.arenaOpen = false;
-    this.find.close();
-    if (conversation !== this.conversations.current) {
-      this.playback.close();
+    const shown = this.#chatOf(conversation);
+    if (shown) this.focus(shown);
+    const chat = this.chat;
+    chat.find.close();
+    if (conversation !== chat.conversations.current) {
+      chat.playback.close();
       this.view.inspect(null);
     }
     const imported = this.imports.find(conversation);
     if (imported) {
       this.traces.keep(imported.reply.id, imported.trace);
-      this.conversations.show(conversation, imported.messages);
+      chat.conversations.show(conversation, imported.messages);
     } else {
-      void this.attachments.load(conversation);
-      await this.conversations.open(conversation, message);
-      if (this.conversations.current !== conversation) return;
-      this.reply.replaceIn(conversation);
-      if (message !== null && query !== "") this.find.show(query, message);
+      void chat.attachments.load(conversation);
+      await chat.conversations.open(conversation, message);
+      if (chat.conversations.current !== conversation) return;
+      this.reply.replaceIn(chat.conversations);
+      if (message !== null && query !== "") chat.find.show(query, message);
     }
-    const shown = new Set(this.conversations.messages.map(({ id }) => id));
+    this.#retainShown();
+  }
+
+  /** Drops the traces and checks of replies that no chat shows. */
+  #retainShown() {
+    const messages = this.chats.flatMap((chat) => chat.conversations.messages);
+    const shown = new Set(messages.map(({ id }) => id));
     if (this.reply.message) shown.add(this.reply.message.id);
     this.traces.retain(shown);
     this.check.retain(shown);
@@ -381,7 +442,19 @@ export class App {
   /** Removes an imported trace from the page; its file stays. */
   closeImported(conversation: number) {
     this.imports.forget(conversation);
-    if (this.conversations.current === conversation) this.startNew();
+    this.#leave(conversation);
+  }
+
+  /** Shows something else in place of a conversation that is gone. */
+  #leave(conversation: number) {
+    const chat = this.#chatOf(conversation);
+    if (!chat) return;
+    if (this.chats.length > 1) this.close(chat);
+    else this.startNew();
+  }
+
+  async delete(conversation: Conversation) {
+    if (await this.conversations.delete(conversation)) this.#leave(conversation.id);
   }
 
   /** Name of the draft chosen while a reply is written; used from the next reply on. */

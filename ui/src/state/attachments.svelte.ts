@@ -23,15 +23,23 @@ export interface PendingFile {
 
 type Conversation = number | null;
 
-export class Attachments {
+/** Files of all unsent messages, shared by the chats of the window. */
+export class UnsentFiles {
   /** Files by conversation; null is a new one. */
-  readonly #lists = new SvelteMap<Conversation, readonly PendingFile[]>();
-  /** Files of the open conversation. */
-  readonly waiting = $derived.by(() => this.#lists.get(this.#current()) ?? []);
+  readonly lists = new SvelteMap<Conversation, readonly PendingFile[]>();
   /** Why files were not attached, by conversation. */
-  readonly #problems = new SvelteMap<Conversation, readonly string[]>();
+  readonly problems = new SvelteMap<Conversation, readonly string[]>();
+  /** Ids of files in the store, by their ids on the page; null if storing failed. */
+  readonly stored = new Map<number, Promise<number | null>>();
+  readonly loaded = new Set<Conversation>();
+  lastId = 0;
+}
+
+export class Attachments {
+  /** Files of the open conversation. */
+  readonly waiting = $derived.by(() => this.#shared.lists.get(this.#current()) ?? []);
   /** Why files were not attached in the open conversation, a sentence each. */
-  readonly problems = $derived.by(() => this.#problems.get(this.#current()) ?? []);
+  readonly problems = $derived.by(() => this.#shared.problems.get(this.#current()) ?? []);
 
   readonly reading = $derived(this.waiting.some(({ file }) => file === null));
   /** Files that are too long to be part of the prompt as a whole. */
@@ -42,16 +50,19 @@ export class Attachments {
     return whole.reduce((sum, { count }) => sum + (count?.tokens ?? 0), 0);
   });
 
-  #lastId = 0;
-  /** Ids of files in the store, by their ids on the page; null if storing failed. */
-  readonly #stored = new Map<number, Promise<number | null>>();
-  readonly #loaded = new Set<Conversation>();
+  readonly #shared: UnsentFiles;
   readonly #backend: Backend;
   readonly #current: () => Conversation;
   readonly #left: () => number | null;
 
   /** `left` are the tokens that further files may have; null without a limit. */
-  constructor(backend: Backend, current: () => Conversation, left: () => number | null) {
+  constructor(
+    backend: Backend,
+    current: () => Conversation,
+    left: () => number | null,
+    shared = new UnsentFiles(),
+  ) {
+    this.#shared = shared;
     this.#backend = backend;
     this.#current = current;
     this.#left = left;
@@ -59,23 +70,26 @@ export class Attachments {
 
   /** Loads the stored files of a conversation, once. */
   async load(conversation: Conversation) {
-    if (isUnstored(conversation) || this.#loaded.has(conversation)) return;
-    this.#loaded.add(conversation);
+    if (isUnstored(conversation) || this.#shared.loaded.has(conversation)) return;
+    this.#shared.loaded.add(conversation);
     const kept = await this.#backend.unsentFiles(conversation).catch(() => []);
     const files = kept.map(({ id: stored, file }) => {
-      const id = (this.#lastId += 1);
-      this.#stored.set(id, Promise.resolve(stored));
+      const id = (this.#shared.lastId += 1);
+      this.#shared.stored.set(id, Promise.resolve(stored));
       return { id, name: file.name, file, count: null, encoded: null };
     });
     if (files.length === 0) return;
-    this.#lists.set(conversation, [...files, ...(this.#lists.get(conversation) ?? [])]);
+    this.#shared.lists.set(conversation, [
+      ...files,
+      ...(this.#shared.lists.get(conversation) ?? []),
+    ]);
     for (const { id, file } of files) void this.#count(conversation, id, file);
   }
 
   /** Reads files one after the other; files that cannot be attached become problems. */
   async add(files: Iterable<Source>) {
     const home = this.#current();
-    this.#problems.delete(home);
+    this.#shared.problems.delete(home);
     const taken = [...files];
     const room = facts.attachments - this.waiting.length;
     if (taken.length > room) this.#refuse(home, tooMany().message);
@@ -88,7 +102,7 @@ export class Attachments {
   /** Attaches a text, by default a pasted one; returns its id, or null with a problem shown. */
   addText(text: string, name = t("attach.pasted")): number | null {
     const home = this.#current();
-    this.#problems.delete(home);
+    this.#shared.problems.delete(home);
     try {
       if (this.waiting.length >= facts.attachments) throw tooMany();
       const file = this.#unlike(home, within({ name, kind: "text", text }));
@@ -103,7 +117,7 @@ export class Attachments {
 
   /** Shows that a pasted image was not attached. */
   refuseImage() {
-    this.#problems.set(this.#current(), [t("attach.pastedImage")]);
+    this.#shared.problems.set(this.#current(), [t("attach.pastedImage")]);
   }
 
   remove(id: number) {
@@ -120,31 +134,31 @@ export class Attachments {
     this.#filter(({ file }) => file === null || !files.includes(file));
     this.dismiss();
     // The new conversation has an id by now.
-    this.#problems.delete(null);
+    this.#shared.problems.delete(null);
   }
 
   /** Counts all files again, after a change of the model. */
   recount() {
-    for (const [home, list] of this.#lists) {
+    for (const [home, list] of this.#shared.lists) {
       for (const { id, file } of list) if (file) void this.#count(home, id, file);
     }
   }
 
   /** Removes the problems of the open conversation. */
   dismiss() {
-    this.#problems.delete(this.#current());
+    this.#shared.problems.delete(this.#current());
   }
 
   /** Reads a file again in the encoding that a person chose. */
   async decodeAs(id: number, encoding: string) {
     const home = this.#current();
-    const one = this.#lists.get(home)?.find((other) => other.id === id);
+    const one = this.#shared.lists.get(home)?.find((other) => other.id === id);
     if (!one?.encoded) return;
     try {
       const encoded = { ...one.encoded, encoding };
       const file = readAs(one.name, encoded);
       this.#change(id, { encoded, count: null });
-      const before = this.#stored.get(id);
+      const before = this.#shared.stored.get(id);
       await this.#keep(home, id, file);
       const stored = await before;
       if (typeof stored === "number") {
@@ -156,27 +170,27 @@ export class Attachments {
   }
 
   #list(home: Conversation, { name }: { name: string }): number {
-    const id = (this.#lastId += 1);
-    const others = this.#lists.get(home) ?? [];
-    this.#lists.set(home, [...others, { id, name, file: null, count: null, encoded: null }]);
+    const id = (this.#shared.lastId += 1);
+    const others = this.#shared.lists.get(home) ?? [];
+    this.#shared.lists.set(home, [...others, { id, name, file: null, count: null, encoded: null }]);
     return id;
   }
 
   /** Removes the files that fail `stays` from the lists and from the store. */
   #filter(stays: (one: PendingFile) => boolean) {
-    for (const [home, list] of this.#lists) {
+    for (const [home, list] of this.#shared.lists) {
       const removed = list.filter((one) => !stays(one));
       if (removed.length === 0) continue;
-      this.#lists.set(home, list.filter(stays));
+      this.#shared.lists.set(home, list.filter(stays));
       void this.#removeStored(removed);
     }
   }
 
   async #removeStored(removed: readonly PendingFile[]) {
     const stored = await Promise.all(
-      removed.map(async ({ id }) => (await this.#stored.get(id)) ?? null),
+      removed.map(async ({ id }) => (await this.#shared.stored.get(id)) ?? null),
     );
-    for (const { id } of removed) this.#stored.delete(id);
+    for (const { id } of removed) this.#shared.stored.delete(id);
     const ids = stored.filter((id) => id !== null);
     if (ids.length > 0) await this.#backend.removeUnsentFiles(ids).catch(() => undefined);
   }
@@ -187,7 +201,7 @@ export class Attachments {
    * @throws Refusal
    */
   #unlike(home: Conversation, file: Attached): Attached {
-    const same = (this.#lists.get(home) ?? []).some(
+    const same = (this.#shared.lists.get(home) ?? []).some(
       (other) => other.file?.name === file.name && other.file.text === file.text,
     );
     if (same) throw new Refusal(t("attach.again", { name: file.name }));
@@ -211,10 +225,10 @@ export class Attachments {
 
   /** Stores and counts a file, unless it was removed while it was read. */
   async #keep(home: Conversation, id: number, file: Attached) {
-    if (!this.#lists.get(home)?.some((one) => one.id === id)) return;
+    if (!this.#shared.lists.get(home)?.some((one) => one.id === id)) return;
     if (!isUnstored(home)) {
       // A file that cannot be stored can still be sent.
-      this.#stored.set(
+      this.#shared.stored.set(
         id,
         this.#backend.addUnsentFile(home, file).catch(() => null),
       );
@@ -234,15 +248,15 @@ export class Attachments {
   }
 
   #change(id: number, change: Partial<PendingFile>) {
-    for (const [home, list] of this.#lists) {
+    for (const [home, list] of this.#shared.lists) {
       if (!list.some((one) => one.id === id)) continue;
       const changed = list.map((one) => (one.id === id ? { ...one, ...change } : one));
-      this.#lists.set(home, changed);
+      this.#shared.lists.set(home, changed);
     }
   }
 
   #refuse(home: Conversation, sentence: string) {
-    this.#problems.set(home, [...(this.#problems.get(home) ?? []), sentence]);
+    this.#shared.problems.set(home, [...(this.#shared.problems.get(home) ?? []), sentence]);
   }
 }
 

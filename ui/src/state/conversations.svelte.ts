@@ -1,11 +1,15 @@
-/** The list of conversations, the open one and its messages. All writes go through the backend. */
+/**
+ * The conversation that a chat shows, with its messages, and changes of all conversations. All
+ * writes go through the backend.
+ */
 import type { Attached } from "../bindings/Attached";
 import type { Conversation } from "../bindings/Conversation";
 import type { Message } from "../bindings/Message";
 import type { SearchHit } from "../bindings/SearchHit";
 import { BackendError, type Backend } from "../backend/backend";
 import { branchNumberWords } from "./branches";
-import { Folders } from "./folders.svelte";
+import { ConversationList } from "./conversationList.svelte";
+import type { Folders } from "./folders.svelte";
 import { isImported } from "./imports.svelte";
 import type { Toasts } from "./toasts.svelte";
 import { t } from "../messages/say";
@@ -15,7 +19,6 @@ import { errorWords } from "../messages/errors";
 const REFRESH_MS = 2000;
 
 export class Conversations {
-  list = $state.raw<Conversation[]>([]);
   /** The open conversation; null is a new one without messages. */
   current = $state<number | null>(null);
   /** The branch that the open conversation shows, oldest first. */
@@ -26,25 +29,41 @@ export class Conversations {
   reveal = $state.raw<{ message: number; found: boolean } | null>(null);
   /** Announcement for screen readers when another branch is shown. */
   announcement = $state("");
-  loaded = $state(false);
-  readonly folders: Folders;
 
   #isRefreshing = false;
   readonly #backend: Backend;
   readonly #toasts: Toasts;
   readonly #onBranch: () => void;
+  readonly #shared: ConversationList;
 
   /** `onBranch` runs before another branch is shown. */
-  constructor(backend: Backend, toasts: Toasts, onBranch: () => void) {
+  constructor(
+    backend: Backend,
+    toasts: Toasts,
+    onBranch: () => void,
+    shared = new ConversationList(backend, toasts),
+  ) {
     this.#backend = backend;
     this.#toasts = toasts;
     this.#onBranch = onBranch;
-    this.folders = new Folders(
-      backend,
-      toasts,
-      () => this.load(),
-      (conversation) => this.update(conversation),
-    );
+    this.#shared = shared;
+  }
+
+  /** All stored conversations: pinned ones first, then the newest. */
+  get list(): Conversation[] {
+    return this.#shared.all;
+  }
+
+  set list(all: Conversation[]) {
+    this.#shared.all = all;
+  }
+
+  get loaded(): boolean {
+    return this.#shared.loaded;
+  }
+
+  get folders(): Folders {
+    return this.#shared.folders;
   }
 
   /** The open conversation, if it is in the store. */
@@ -73,12 +92,8 @@ export class Conversations {
     return last?.role === "user" && this.stored !== null ? last : null;
   });
 
-  async load() {
-    await this.#try(async () => {
-      const [list] = await Promise.all([this.#backend.conversations(), this.folders.load()]);
-      this.list = list;
-    });
-    this.loaded = true;
+  load(): Promise<void> {
+    return this.#shared.load();
   }
 
   async open(conversation: number, message: number | null = null) {
@@ -195,12 +210,9 @@ export class Conversations {
     });
   }
 
-  /** Inserts a conversation into the list: pinned first, then newest. */
+  /** Inserts a conversation into the list, or replaces its older state. */
   update(conversation: Conversation) {
-    const others = this.list.filter(({ id }) => id !== conversation.id);
-    this.list = [...others, conversation].sort(
-      (a, b) => Number(b.pinned) - Number(a.pinned) || b.updated_at - a.updated_at,
-    );
+    this.#shared.update(conversation);
   }
 
   async rename(conversation: Conversation, title: string) {
@@ -240,13 +252,16 @@ export class Conversations {
     return copy;
   }
 
-  async delete({ id, title }: Conversation) {
+  /** Deletes a conversation; a toast offers to undo it. Resolves with whether it is deleted. */
+  async delete({ id, title }: Conversation): Promise<boolean> {
+    let deleted = false;
     await this.#try(async () => {
       await this.#backend.delete(id);
+      deleted = true;
       this.list = this.list.filter((other) => other.id !== id);
-      if (this.current === id) this.startNew();
       this.#toasts.showUndoable(t("sidebar.deleted", { title }), () => void this.#restore(id));
     });
+    return deleted;
   }
 
   async search(query: string): Promise<SearchHit[]> {

@@ -4,7 +4,7 @@ import type { Imported } from "../bindings/Imported";
 import { BackendError, type Backend } from "../backend/backend";
 import { t } from "../messages/say";
 import { errorWords } from "../messages/errors";
-import type { Conversations } from "./conversations.svelte";
+import type { ConversationList } from "./conversationList.svelte";
 import type { Toasts } from "./toasts.svelte";
 
 export interface Importing {
@@ -19,10 +19,10 @@ export class Exchange {
   /** Paths of the files to import next. */
   #next: string[] = [];
   readonly #backend: Backend;
-  readonly #conversations: Conversations;
+  readonly #conversations: ConversationList;
   readonly #toasts: Toasts;
 
-  constructor(backend: Backend, conversations: Conversations, toasts: Toasts) {
+  constructor(backend: Backend, conversations: ConversationList, toasts: Toasts) {
     this.#backend = backend;
     this.#conversations = conversations;
     this.#toasts = toasts;

@@ -15,6 +15,7 @@ import type { Speedup } from "../bindings/Speedup";
 import { frames } from "../frames";
 import { BackendError, type Backend } from "../backend/backend";
 import type { Conversations } from "./conversations.svelte";
+import type { ConversationList } from "./conversationList.svelte";
 import { Trace } from "./trace.svelte";
 import type { Traces } from "./traces.svelte";
 import { t } from "../messages/say";
@@ -51,6 +52,15 @@ interface Refusal {
   tooLong: TooLong | null;
 }
 
+/** The conversations of the window. */
+export interface ShownConversations {
+  readonly list: ConversationList;
+  /** The conversations of all chats. */
+  readonly all: () => readonly Conversations[];
+  /** The one of the chat with the focus, to which requests belong. */
+  readonly focused: () => Conversations;
+}
+
 export class Reply {
   /** True from the sending of the question to the arrival of the stored reply. */
   active = $state(false);
@@ -84,7 +94,7 @@ export class Reply {
   /** The text so far of a reply without rounds. */
   #text = "";
   readonly #backend: Backend;
-  readonly #conversations: Conversations;
+  readonly #shown: ShownConversations;
   readonly #traces: Traces;
   readonly #onBegin: (conversation: number) => void;
   readonly #onEnd: (stored: Stored, ms: number) => void;
@@ -97,29 +107,42 @@ export class Reply {
    */
   constructor(
     backend: Backend,
-    conversations: Conversations,
+    shown: ShownConversations,
     traces: Traces,
     onBegin: (conversation: number) => void,
     onEnd: (stored: Stored, ms: number) => void,
   ) {
     this.#backend = backend;
-    this.#conversations = conversations;
+    this.#shown = shown;
     this.#traces = traces;
     this.#onBegin = onBegin;
     this.#onEnd = onEnd;
   }
 
-  /** Why the open conversation's last question was refused. */
+  get #conversations(): Conversations {
+    return this.#shown.focused();
+  }
+
+  /** Why the last question of the conversation with the focus was refused. */
   get refusal(): Refusal | null {
-    const refusal = this.#refusals.get(this.#conversations.current) ?? null;
-    const isPast = refusal?.overflows && (refusal.context ?? this.#context) !== this.#context;
+    return this.refusalIn(this.#conversations);
+  }
+
+  /** Why the last question of a chat's conversation was refused. */
+  refusalIn(conversations: Conversations): Refusal | null {
+    const refusal = this.#refusals.get(conversations.current) ?? null;
+    const context = contextOf(conversations);
+    const isPast = refusal?.overflows && (refusal.context ?? context) !== context;
     return isPast ? null : refusal;
   }
 
-  /** Key of the open conversation's context, to detect changes. */
-  get #context(): string {
-    const { contextStart, messages } = this.#conversations;
-    return `${contextStart} ${messages.at(-1)?.id}`;
+  /** The chat's conversations that show this one. */
+  #showing(conversation: number | null): Conversations | undefined {
+    return this.#shown.all().find(({ current }) => current === conversation);
+  }
+
+  #place(message: Message) {
+    this.#showing(message.conversation)?.place(message);
   }
 
   /** The refusal in a sentence. */
@@ -161,14 +184,15 @@ export class Reply {
 
   /** Sends a message in the open conversation; `onAccepted` runs once it is stored. */
   async send(sent: Sent, onAccepted: () => void) {
-    const conversation = this.#conversations.current;
+    const home = this.#conversations;
+    const conversation = home.current;
     const again = () => this.send(sent, onAccepted);
     const offer = conversation === null ? null : { conversation, next: sent, again };
     await this.#run(offer, (onEvent) =>
       this.#backend.send(conversation, this.#filed(conversation, sent), (event) => {
         if (event.type === "started" && event.user) {
           onAccepted();
-          this.#arriveIn(event.conversation.id, conversation);
+          this.#arriveIn(event.conversation.id, home, conversation);
         }
         onEvent(event);
       }),
@@ -232,7 +256,7 @@ export class Reply {
         drop === "oldest"
           ? this.#backend.leaveOutOldest(conversation, next)
           : this.#backend.setContextStart(conversation, asked);
-      this.#conversations.update(await changed);
+      this.#shown.list.update(await changed);
     } catch (thrown) {
       this.#refuse(conversation, BackendError.from(thrown));
       return;
@@ -256,7 +280,8 @@ export class Reply {
     const { code, prompt: size } = error;
     const tooLong = code === "prompt_too_long" ? offer : null;
     const overflows = code === "prompt_too_long" || code === "message_too_long";
-    const context = conversation === this.#conversations.current ? this.#context : null;
+    const shown = this.#showing(conversation);
+    const context = shown ? contextOf(shown) : null;
     const problem = errorWords(error);
     this.#refusals.set(conversation, { problem, size, overflows, context, tooLong });
   }
@@ -273,15 +298,13 @@ export class Reply {
   }
 
   /** Restores the preview after the open conversation was fetched, whose stored state is older. */
-  replaceIn(conversation: number) {
-    if (this.message?.conversation === conversation) this.#conversations.place(this.message);
+  replaceIn(conversations: Conversations) {
+    if (this.message?.conversation === conversations.current) conversations.place(this.message);
   }
 
   /** Opens a new conversation after its first question, unless another one was opened meanwhile. */
-  #arriveIn(arrived: number, asked: number | null) {
-    if (asked === null && this.#conversations.current === null) {
-      this.#conversations.current = arrived;
-    }
+  #arriveIn(arrived: number, home: Conversations, asked: number | null) {
+    if (asked === null && home.current === null) home.current = arrived;
   }
 
   async #run(
@@ -317,7 +340,7 @@ export class Reply {
       if (!own()) return;
       this.#refuse(conversation(), error, offer);
       this.trace?.flush();
-      if (this.message) await this.#conversations.refresh();
+      if (this.message) await this.#showing(this.message.conversation)?.refresh();
     } finally {
       if (own()) this.#clear();
     }
@@ -343,12 +366,12 @@ export class Reply {
   #take(event: ReplyEvent) {
     switch (event.type) {
       case "started":
-        this.#conversations.update(event.conversation);
-        if (event.user) this.#conversations.place(event.user);
+        this.#shown.list.update(event.conversation);
+        if (event.user) this.#place(event.user);
         this.message = event.reply;
         this.trace = this.#receiving = new Trace();
         this.#traces.keep(event.reply.id, this.trace);
-        this.#conversations.place(event.reply);
+        this.#place(event.reply);
         this.#text = "";
         this.speedup = this.prompt = this.looked = null;
         this.#clearCalls();
@@ -357,7 +380,7 @@ export class Reply {
       case "part_ended":
         this.trace?.flush();
         if (this.trace?.gap) void this.#traces.refresh(event.reply.id);
-        this.#conversations.place(event.reply);
+        this.#place(event.reply);
         if (event.reply.calls.length > 0) {
           this.message = event.reply;
           this.#clearCalls();
@@ -410,7 +433,7 @@ export class Reply {
   readonly #showText = () => {
     if (!this.message) return;
     this.message = { ...this.message, text: this.#text };
-    this.#conversations.place(this.message);
+    this.#place(this.message);
   };
 
   readonly #showWritten = () => {
@@ -424,7 +447,7 @@ export class Reply {
     const calls = message.calls.map((other) => (other.id === call.id ? call : other));
     this.message = { ...message, calls };
     this.progress = null;
-    this.#conversations.place(this.message);
+    this.#place(this.message);
   }
 
   async decide(call: number, decision: CallDecision) {
@@ -440,13 +463,18 @@ export class Reply {
     this.#onEnd(stored, performance.now() - this.#asked);
     this.trace?.flush();
     if (this.trace?.gap || this.trace === null) void this.#traces.refresh(reply.id);
-    this.#conversations.update(conversation);
+    this.#shown.list.update(conversation);
     const begun = this.message?.id ?? reply.id;
-    if (reply.id === begun) this.#conversations.place(reply);
+    if (reply.id === begun) this.#place(reply);
     // After an empty reply, an older branch is shown again.
-    else await this.#conversations.refresh();
+    else await this.#showing(reply.conversation)?.refresh();
     this.announcement =
       reply.finish === "cancelled" ? t("window.replyStopped") : t("window.replyFinished");
     void this.#conversations.writeTitle(conversation.id);
   }
+}
+
+/** Key of a conversation's context, to detect changes. */
+function contextOf({ contextStart, messages }: Conversations): string {
+  return `${contextStart} ${messages.at(-1)?.id}`;
 }

@@ -69,14 +69,17 @@ export class Setup {
     return { system_prompt, sampling, speculation, max_tokens, stop, word_bias, tools };
   }
 
-  /** Fetches the set-up of a conversation; for null, of a new one. */
-  async load(conversation: number | null) {
+  /**
+   * Fetches the set-up of a conversation; for null, of a new one. The engine prepares for an
+   * `active` one.
+   */
+  async load(conversation: number | null, active = true) {
     const load = (this.#loads += 1);
     if (conversation !== this.#conversation) await this.#leave(conversation);
     const writes = this.#writes;
     await this.#try(async () => {
       const [current, builtIn] = await Promise.all([
-        this.#backend.openSetup(conversation),
+        active ? this.#backend.openSetup(conversation) : this.#backend.setup(conversation),
         this.#backend.builtInPresets(),
       ]);
       if (load !== this.#loads) return;

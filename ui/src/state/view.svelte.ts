@@ -1,6 +1,7 @@
 /** The view: the selected trace and token, open panels and dialogs, and how replies are shown. */
 import { SvelteMap } from "svelte/reactivity";
 import type { ReplyView } from "../bindings/ReplyView";
+import type { SideBySide } from "../bindings/SideBySide";
 import type { ViewState } from "../bindings/ViewState";
 import { viewDefaults } from "../bindings/defaults";
 import type { Backend } from "../backend/backend";
@@ -8,6 +9,10 @@ import type { TokenRef } from "../trace/round";
 import { forgetLocalView, localView } from "./localView";
 
 const SAVE_AFTER_MS = 300;
+
+/** Shares of the first of two chats, in percent: by default, and the least of each. */
+const HALF = 50;
+const LEAST = 25;
 
 export class View {
   /** View state kept over a restart. */
@@ -32,8 +37,6 @@ export class View {
   arenaOpen = $state(false);
   /** The reply selected for the inspector; null follows the one in view. */
   inspected = $state<number | null>(null);
-  /** The reply in view; null at the conversation's end. */
-  inView = $state<number | null>(null);
   hovered = $state.raw<TokenRef | null>(null);
   selected = $state.raw<TokenRef | null>(null);
   /**
@@ -86,6 +89,22 @@ export class View {
   /** Whether the heatmap is docked below the conversation. */
   get heatmapDocked(): boolean {
     return this.state.heatmap_docked;
+  }
+
+  /** Width of the first of two chats, in percent of both. */
+  get splitPercent(): number {
+    return this.state.split_percent || HALF;
+  }
+
+  split(percent: number) {
+    this.#keep({ split_percent: Math.round(Math.min(100 - LEAST, Math.max(LEAST, percent))) });
+  }
+
+  /** Keeps which conversations are beside each other over a restart; null for one alone. */
+  keepSideBySide(both: SideBySide | null) {
+    const { side_by_side: before } = this.state;
+    if (before?.first === both?.first && before?.second === both?.second) return;
+    this.#keep({ side_by_side: both });
   }
 
   /** Sections of the inspector; all are folded at first. */
@@ -160,7 +179,15 @@ export class View {
   #keep(change: Partial<ViewState>) {
     this.state = { ...this.state, ...change };
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#save(), SAVE_AFTER_MS);
+    this.#timer = setTimeout(() => void this.save(), SAVE_AFTER_MS);
+  }
+
+  /** Saves a pending change. */
+  async save() {
+    if (this.#timer === undefined) return;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    await this.#save();
   }
 
   /**

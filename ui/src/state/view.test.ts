@@ -49,6 +49,8 @@ test("the view survives a restart, and several changes are saved once", async ()
     heatmap_docked: true,
     unfolded: ["governor"],
     folded_folders: [],
+    side_by_side: null,
+    split_percent: 0,
   });
   expect(localStorage.length).toBe(0);
 });

@@ -12,7 +12,8 @@ use crate::ipc::{BIASED_WORD_BYTES, ConversationSetup, ModelEntry, Preset, Prese
 use crate::lock::lock;
 
 impl App {
-    /// Opens this conversation, or a new one, and returns its settings. Loads no model.
+    /// Makes this conversation, or a new one, the active one and returns its settings. Loads no
+    /// model.
     ///
     /// # Errors
     /// Returns `NotFound` if the conversation does not exist.
@@ -37,7 +38,7 @@ impl App {
         values: Option<PresetValues>,
     ) -> Result<ConversationSetup> {
         values.as_ref().map_or(Ok(()), PresetValues::validate)?;
-        let before = self.open(conversation)?;
+        let before = self.setup_of(conversation)?;
         let setup = ConversationSetup {
             own: values.is_some(),
             preset: preset.filter(|_| values.is_some()),
@@ -48,11 +49,14 @@ impl App {
             write(&self.store(), id, &setup)?;
         }
         let mut open = lock(&self.open);
-        if open.conversation == conversation {
+        let is_active = open.conversation == conversation;
+        if is_active {
             open.setup = setup;
+        } else if conversation.is_none() {
+            open.new = setup;
         }
         drop(open);
-        self.open(conversation)
+        if is_active { self.open(conversation) } else { self.setup_of(conversation) }
     }
 
     /// Returns the texts of the target's tokens that are `word`, with or without a space before it;
@@ -74,8 +78,15 @@ impl App {
         let _saving = lock(&self.saving);
         let mut open = lock(&self.open);
         if open.conversation != conversation {
-            let stored = conversation.map(|id| read(&self.store(), id)).transpose()?.flatten();
-            (open.conversation, open.setup) = (conversation, stored.unwrap_or_default());
+            let setup = match conversation {
+                Some(id) => read(&self.store(), id)?.unwrap_or_default(),
+                None => std::mem::take(&mut open.new),
+            };
+            let before = std::mem::replace(&mut open.setup, setup);
+            if open.conversation.is_none() {
+                open.new = before;
+            }
+            open.conversation = conversation;
         }
         self.apply(&mut open, false)
     }
@@ -98,18 +109,21 @@ impl App {
         self.apply(&mut lock(&self.open), force).map(drop)
     }
 
-    /// Returns the settings of a conversation, whether it is open or not.
+    /// Returns the settings of a conversation, or a new one, whether it is active or not.
     ///
     /// # Errors
     /// Returns `NotFound` if the conversation does not exist.
-    pub(crate) fn setup_of(&self, conversation: Option<i64>) -> Result<ConversationSetup> {
+    pub fn setup_of(&self, conversation: Option<i64>) -> Result<ConversationSetup> {
         let open = lock(&self.open);
-        let own = (open.conversation == conversation).then(|| open.setup.clone());
+        let known = match conversation {
+            _ if open.conversation == conversation => Some(open.setup.clone()),
+            Some(_) => None,
+            None => Some(open.new.clone()),
+        };
         drop(open);
-        let setup = match (own, conversation) {
-            (Some(own), _) => own,
+        let setup = match (known, conversation) {
             (None, Some(id)) => read(&self.store(), id)?.unwrap_or_default(),
-            (None, None) => ConversationSetup::default(),
+            (known, _) => known.unwrap_or_default(),
         };
         Ok(self.effective(&setup, &self.settings(), conversation))
     }
@@ -155,9 +169,11 @@ impl App {
         }
         let mut open = lock(&self.open);
         // Values chosen meanwhile for another new conversation belong to that one.
-        let unchanged = || self.effective(&open.setup, &self.settings(), None) == *written;
-        if open.conversation == asked && (asked.is_some() || unchanged()) {
+        let is_written = |chosen| self.effective(chosen, &self.settings(), None) == *written;
+        if open.conversation == asked && (asked.is_some() || is_written(&open.setup)) {
             (open.conversation, open.setup) = (Some(conversation), setup);
+        } else if asked.is_none() && open.conversation.is_some() && is_written(&open.new) {
+            open.new = ConversationSetup::default();
         }
     }
 }

@@ -26,6 +26,20 @@ pub struct ViewState {
     /// Folded folders of conversations.
     #[ts(type = "Array<number>")]
     pub folded_folders: Vec<i64>,
+    /// Conversations beside each other; `None` if the window shows one.
+    pub side_by_side: Option<SideBySide>,
+    /// Width of the first of two conversations, in percent; 0 for half.
+    pub split_percent: u32,
+}
+
+/// Two conversations beside each other; `None` is a new one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct SideBySide {
+    #[ts(type = "number | null")]
+    pub first: Option<i64>,
+    #[ts(type = "number | null")]
+    pub second: Option<i64>,
 }
 
 /// A text that was typed but not sent.

@@ -99,6 +99,39 @@ fn a_conversations_own_settings_apply_to_it_alone_and_are_stored() {
 }
 
 #[test]
+fn a_new_conversation_keeps_its_preset_while_others_are_active() {
+    let fixture = telling(tempfile::tempdir().unwrap());
+    let (_, other) = fixture.prompt_of_reply(None);
+    fixture.app.open_setup(None).unwrap();
+    fixture.app.save_setup(None, Some("mine".to_owned()), Some(saying("chosen"))).unwrap();
+    assert_eq!(fixture.prompt_of_reply(Some(other)).0, "general");
+    assert_eq!(fixture.app.setup_of(None).unwrap().preset.as_deref(), Some("mine"));
+    // It is changed while the other one is active, which stays so.
+    fixture.app.save_setup(None, None, Some(saying("changed"))).unwrap();
+    assert_eq!(fixture.prompt_of_reply(Some(other)).0, "general");
+    let (prompt, begun) = fixture.prompt_of_reply(None);
+    assert_eq!(prompt, "changed");
+    assert_eq!(fixture.prompt_of_reply(None).0, "general", "the next one follows the settings");
+    assert_eq!(fixture.app.setup_of(Some(begun)).unwrap().values.system_prompt, "changed");
+}
+
+#[test]
+fn a_preset_stays_with_the_conversation_whose_first_reply_begins_while_another_is_active() {
+    let (fixture, waiting, go) = waiting(tempfile::tempdir().unwrap());
+    let (_, other) = fixture.prompt_of_reply(None);
+    fixture.app.save_setup(None, Some("mine".to_owned()), Some(saying("chosen"))).unwrap();
+    let app = Arc::clone(&fixture.app);
+    let reply = std::thread::spawn(move || app.send(None, "Wait.", super::listen().0).unwrap());
+    waiting.recv_timeout(TIMEOUT).unwrap();
+    fixture.app.open_setup(Some(other)).unwrap();
+    go.send(()).unwrap();
+    let begun = reply.join().unwrap();
+    assert_eq!(begun.reply.text, "chosen");
+    assert_eq!(fixture.app.setup_of(Some(begun.conversation.id)).unwrap().preset.as_deref(), Some("mine"));
+    assert!(!fixture.app.setup_of(None).unwrap().own, "the next new conversation has none");
+}
+
+#[test]
 fn a_conversation_without_own_settings_follows_the_application() {
     let fixture = telling(tempfile::tempdir().unwrap());
     let (_, conversation) = fixture.prompt_of_reply(None);

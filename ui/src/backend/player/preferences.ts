@@ -59,6 +59,7 @@ export class Preferences {
     add_server: ({ name, address }) => this.#changeServer(name, [{ name, address, models: [] }]),
     remove_server: ({ name }) => this.#changeServer(name, []),
     built_in_presets: () => [...this.#recommended(), ...recordedAnswer("built_in_presets")],
+    setup: ({ conversation }) => this.#read(conversation),
     open_setup: ({ conversation }) => this.#setup(conversation),
     save_setup: ({ conversation, preset, values }) => {
       this.#setup(conversation);
@@ -88,6 +89,10 @@ export class Preferences {
   #setup(conversation: number | null): ConversationSetup {
     if (conversation !== this.#open) this.#own.delete(null);
     this.#open = conversation;
+    return this.#read(conversation);
+  }
+
+  #read(conversation: number | null): ConversationSetup {
     const own = this.#own.get(conversation);
     const rest = own ?? { preset: null, values: this.#values() };
     const target = conversation === null ? null : (this.#targets.get(conversation) ?? null);

@@ -30,19 +30,30 @@ export function hitsIn(root: Element, words: readonly string[], atWordStart: boo
   return hits;
 }
 
-/** Highlights all hits. */
-export function highlightAll(hits: readonly Hit[]) {
-  if (typeof Highlight === "undefined") return;
+/** Ranges that each search highlights, by the name of the highlight. */
+const highlighted = { hit: new Map<object, Range[]>(), "present-hit": new Map<object, Range[]>() };
+
+/** Replaces the ranges of one search; those of others stay. */
+function highlight(name: keyof typeof highlighted, owner: object, ranges: Range[]) {
+  highlighted[name].set(owner, ranges);
+  if (ranges.length === 0) highlighted[name].delete(owner);
   // One by one, since engines limit the number of arguments.
-  const highlight = new Highlight();
-  for (const { range } of hits) highlight.add(range);
-  CSS.highlights.set("hit", highlight);
+  const all = new Highlight();
+  for (const range of [...highlighted[name].values()].flat()) all.add(range);
+  CSS.highlights.set(name, all);
 }
 
-/** Highlights the current hit. Browsers without highlights select it. */
-export function highlightCurrent(current: Hit | undefined) {
+/** Highlights all hits of a search, which `owner` identifies. */
+export function highlightAll(owner: object, hits: readonly Hit[]) {
+  if (typeof Highlight === "undefined") return;
+  const ranges = hits.map(({ range }) => range);
+  highlight("hit", owner, ranges);
+}
+
+/** Highlights the current hit of a search. Browsers without highlights select it. */
+export function highlightCurrent(owner: object, current: Hit | undefined) {
   if (typeof Highlight !== "undefined") {
-    CSS.highlights.set("present-hit", new Highlight(...(current ? [current.range] : [])));
+    highlight("present-hit", owner, current ? [current.range] : []);
     return;
   }
   const selection = getSelection();

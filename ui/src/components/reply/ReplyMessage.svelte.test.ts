@@ -38,6 +38,11 @@ vi.mock("../../state/app.svelte", async (original) => ({
   getApp: () => app,
 }));
 
+vi.mock("../../state/chat.svelte", async (original) => ({
+  ...(await original<object>()),
+  getChat: () => app.chat,
+}));
+
 const actions = { copyReply: vi.fn(), exportTrace: vi.fn(), copy: vi.fn() };
 
 vi.mock("../../commands/command", async (original) => ({
@@ -188,7 +193,7 @@ test.each([
 
 test("a reply's foot shows its speed, acceptance rate and speed-up", () => {
   app.conversations.messages = [WRITTEN];
-  vi.spyOn(app, "speedupOf").mockReturnValue({ factor: 1.6 } as never);
+  vi.spyOn(app.chat, "speedupOf").mockReturnValue({ factor: 1.6 } as never);
   show(WRITTEN);
   const words = [...document.querySelectorAll("[data-testid=reply-numbers] > span")];
   expect(words.map(({ textContent }) => textContent.replace(/\s/g, " "))).toEqual([

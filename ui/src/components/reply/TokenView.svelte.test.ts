@@ -12,9 +12,9 @@ const MESSAGE = 1;
 let view: View;
 let shown: ReturnType<typeof mount> | undefined;
 
-vi.mock("../../state/app.svelte", () => ({
-  getApp: () => ({ view, inspected: { id: MESSAGE }, littleMotion: false }),
-}));
+vi.mock("../../state/app.svelte", () => ({ getApp: () => ({ view, littleMotion: false }) }));
+
+vi.mock("../../state/chat.svelte", () => ({ getChat: () => ({ inspected: { id: MESSAGE } }) }));
 
 vi.mock("../../commands/command", async (original) => ({
   ...(await original<object>()),

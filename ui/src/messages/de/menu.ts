@@ -15,6 +15,7 @@ export const menu = {
   "menu.rename": "Umbenennen",
   "menu.pin": "Anheften",
   "menu.unpin": "Lösen",
+  "menu.open-beside": "Daneben öffnen",
   "menu.move": "In Ordner verschieben …",
   "menu.noFolder": "Kein Ordner",
   "menu.newFolder": "Neuer Ordner …",

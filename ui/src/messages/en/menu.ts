@@ -13,6 +13,7 @@ export const menu = {
   "menu.rename": "Rename",
   "menu.pin": "Pin",
   "menu.unpin": "Unpin",
+  "menu.open-beside": "Open beside",
   "menu.move": "Move to folder…",
   "menu.noFolder": "No folder",
   "menu.newFolder": "New folder…",
