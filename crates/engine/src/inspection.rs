@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use foretoken_model::child::{Child, Failure, Handler, Program, Task, serve_if_asked};
 use foretoken_model::recommended::Recommended;
-use foretoken_model::{Error, ModelSource, ProblemKind, Renderer, RopeScaling, Tokenizer, label, template};
+use foretoken_model::{
+    Error, ModelSource, ProblemKind, Renderer, RopeScaling, Tokenizer, VisionSource, label, template,
+};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -85,6 +87,8 @@ pub struct Inspected {
     /// Bytes of weights that a pass over one token reads; 0 for a tokenizer alone.
     pub read_bytes: u64,
     pub recommended: Option<Recommended>,
+    /// `true` if it has a vision file.
+    pub sees: bool,
     /// Reason why it cannot be a target.
     pub problem: Option<FileProblem>,
 }
@@ -230,6 +234,7 @@ fn inspect(path: &Path) -> Outcome<Inspected> {
         memory_bytes: source.memory_bytes(TOKENS).ok(),
         read_bytes: source.read_bytes().unwrap_or_default(),
         recommended: source.recommended(),
+        sees: source.config().is_ok_and(|config| VisionSource::beside(path, config.hidden).is_some()),
         problem: usable.err().map(FileProblem::from),
         context: sizes.map(|sizes| sizes.context as u32),
         kv_bytes: sizes.map_or(0, |sizes| sizes.kv_bytes as u64),

@@ -57,6 +57,8 @@ pub enum Use {
     Reasoning,
     /// Texts in many languages.
     Languages,
+    /// Pictures, with a vision file in the model's repository.
+    Pictures,
 }
 
 /// Models of one family, which share a vocabulary: each draft fits each target.

@@ -10,8 +10,9 @@ use hf_hub::repository::{ModelInfo, RepoTreeEntry};
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 
+use crate::catalogue::quantisation_of;
 use crate::listing::{LIMITS, Limits, Listing, wait, within};
-use crate::model_path::{Part, belongs_to_folder_model, has_extension};
+use crate::model_path::{Part, belongs_to_folder_model, has_extension, is_vision_file};
 use crate::nearest::nearest;
 use crate::token::{self, Token};
 use crate::{CatalogueFamily, Error, Folders, Result, TokenSource, cache, catalogue};
@@ -48,6 +49,8 @@ pub struct Repository {
     pub files: Vec<RemoteFile>,
     /// Bytes of the whole folder model, if the repository is one: `config.json` and safetensors.
     pub safetensors: Option<u64>,
+    /// Vision file (mmproj), which is downloaded with each GGUF model; `None` without one.
+    pub vision: Option<RemoteFile>,
 }
 
 /// Client of the hub. Clones share the address and the token. Connects only when a request is made.
@@ -240,10 +243,13 @@ fn checked_address(address: &str) -> Result<String> {
     if usable { Ok(address.trim_end_matches('/').to_owned()) } else { Err(wrong()) }
 }
 
-/// Returns whether a path is that of a GGUF file with a model, and not of an image projector.
+/// Returns whether a path is that of a GGUF file with a model, and not of a vision file.
 pub(crate) fn names_a_model(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or_default();
-    has_extension(Path::new(path), "gguf") && !name.to_ascii_lowercase().starts_with("mmproj")
+    has_extension(Path::new(path), "gguf") && !names_a_vision_file(path)
+}
+
+fn names_a_vision_file(path: &str) -> bool {
+    path.rsplit('/').next().is_some_and(is_vision_file)
 }
 
 pub(crate) fn hub_error(found: &str) -> Error {
@@ -297,11 +303,14 @@ impl Contents {
                 gated: is_gated(info),
                 files: Vec::new(),
                 safetensors: None,
+                vision: None,
             },
             entries,
             refused: refused.into_iter().map(|entry| entry.path).collect(),
         };
         contents.repository.files = contents.models()?;
+        contents.repository.vision =
+            contents.vision().map(|Entry { path, bytes }| RemoteFile { path: path.clone(), bytes: *bytes });
         contents.repository.safetensors = contents.folder_model().map(|files| sum(&files)).transpose()?;
         Ok(contents)
     }
@@ -329,6 +338,12 @@ impl Contents {
         }
     }
 
+    /// Returns the vision file of the models: the one in half precision, else the smallest.
+    fn vision(&self) -> Option<&Entry> {
+        let files = self.entries.iter().filter(|entry| names_a_vision_file(&entry.path));
+        files.min_by_key(|entry| (quantisation_of(&entry.path).as_deref() != Some("F16"), entry.bytes))
+    }
+
     fn entry(&self, path: &str) -> Option<Entry> {
         self.entries.iter().find(|entry| entry.path == path.replace('\\', "/")).cloned()
     }
@@ -341,7 +356,8 @@ impl Contents {
     }
 
     /// Resolves `file`, which may lack `.gguf`, and returns its full name with the files to
-    /// download. Without a name it is the folder model, or else the only GGUF file.
+    /// download, the vision file last. Without a name it is the folder model, or else the only GGUF
+    /// file.
     pub(crate) fn wanted(&self, file: Option<&str>) -> Result<(Option<String>, Vec<Entry>)> {
         let models = &self.repository.files;
         self.refuse(file)?;
@@ -361,7 +377,7 @@ impl Contents {
             },
         };
         let parts = self.entry(&chosen.path).and_then(|first| self.parts(&first)).unwrap_or_default();
-        Ok((Some(chosen.path.clone()), parts))
+        Ok((Some(chosen.path.clone()), parts.into_iter().chain(self.vision().cloned()).collect()))
     }
 
     /// # Errors
@@ -550,6 +566,30 @@ mod tests {
         assert!(refused.contains(r"'m\u{202e}x.gguf'") && !refused.contains('\u{202e}'), "{refused}");
         let only = contents(&[("COM1.json", 3), ("config.json", 1), ("m.safetensors", 4)]).unwrap();
         assert!(matches!(only.wanted(None), Err(Error::FileName { .. })));
+    }
+
+    #[test]
+    fn a_model_is_downloaded_with_the_vision_file_of_its_repository() {
+        let files = [
+            ("A.mmproj-Q8_0.gguf", 2),
+            ("Q4/m-00001-of-00002.gguf", 3),
+            ("Q4/m-00002-of-00002.gguf", 3),
+            ("m.gguf", 4),
+            ("mmproj-BF16.gguf", 1),
+            ("mmproj-F16.gguf", 5),
+        ];
+        let found = contents(&files).unwrap();
+        let models: Vec<_> = found.repository.files.iter().map(|file| &*file.path).collect();
+        assert_eq!(models, ["Q4/m-00001-of-00002.gguf", "m.gguf"]);
+        let vision = RemoteFile { path: "mmproj-F16.gguf".to_owned(), bytes: 5 };
+        assert_eq!(found.repository.vision.as_ref(), Some(&vision));
+        let wanted = |file| found.wanted(Some(file)).unwrap().1;
+        let paths: Vec<_> = wanted("m").into_iter().map(|entry| entry.path).collect();
+        assert_eq!(paths, ["m.gguf", "mmproj-F16.gguf"]);
+        assert_eq!(wanted("Q4/m-00001-of-00002.gguf").len(), 3);
+        let smallest = contents(&files[..5]).unwrap().repository.vision.unwrap();
+        assert_eq!(smallest.path, "mmproj-BF16.gguf");
+        assert_eq!(contents(&[("m.gguf", 4)]).unwrap().repository.vision, None);
     }
 
     #[test]

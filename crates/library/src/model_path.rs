@@ -40,10 +40,18 @@ pub(crate) fn models_below(folder: &Path) -> Vec<Found> {
     found
 }
 
+/// Returns whether a name is that of a vision file: a GGUF file called mmproj.
+pub(crate) fn is_vision_file(name: &str) -> bool {
+    has_extension(Path::new(name), "gguf") && name.to_ascii_lowercase().contains("mmproj")
+}
+
 fn collect(folder: &Path, depth: usize, found: &mut Vec<Found>) {
     found.extend(recognise(folder));
     for entry in visible_entries(folder) {
         let path = entry.path();
+        if entry.file_name().to_str().is_some_and(is_vision_file) {
+            continue;
+        }
         if has_extension(&path, "gguf") && path.is_file() {
             match recognise(&path) {
                 Ok(model) => found.push(model),

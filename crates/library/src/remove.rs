@@ -6,7 +6,10 @@ use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
 use crate::cache::snapshots;
-use crate::model_path::{POOLING, Part, belongs_to_folder_model, is_known_of_folder_model, visible_entries};
+use crate::model_path::{
+    POOLING, Part, belongs_to_folder_model, is_known_of_folder_model, is_vision_file, models_below,
+    visible_entries,
+};
 use crate::{Error, Kind, Library, Result};
 
 impl Library {
@@ -61,7 +64,11 @@ impl Library {
         let folder = self.blobs(&repository, &root)?;
         let files: Vec<PathBuf> = snapshots(&repository)
             .iter()
-            .flat_map(|snapshot| files_of(&snapshot.join(&within), belongs_to_folder_model))
+            .flat_map(|snapshot| {
+                let model = snapshot.join(&within);
+                let vision = vision_files_only_of(&model, snapshot);
+                files_of(&model, belongs_to_folder_model).into_iter().chain(vision)
+            })
             .collect();
         files.iter().try_for_each(|file| require_inside(file, &root, &repository))?;
         let blobs: HashSet<PathBuf> =
@@ -127,6 +134,16 @@ fn files_of(model: &Path, belongs: fn(&str) -> bool) -> Vec<PathBuf> {
         None => vec![model.to_owned()],
     };
     files.into_iter().filter(|file| file.symlink_metadata().is_ok()).collect()
+}
+
+/// Returns the vision files of a snapshot whose only model is `model`.
+fn vision_files_only_of(model: &Path, snapshot: &Path) -> Vec<PathBuf> {
+    if models_below(snapshot).iter().any(|other| other.path != model) {
+        return Vec::new();
+    }
+    let entries = visible_entries(snapshot);
+    let vision = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_vision_file));
+    vision.map(|entry| entry.path()).collect()
 }
 
 /// Returns the blob in `folder` that a link leads to; `None` for a plain file or a link outside.
@@ -203,6 +220,21 @@ mod tests {
         assert_eq!(fs::read_dir(repository.join("blobs")).unwrap().count(), if cfg!(unix) { 1 } else { 0 });
         library.remove("owner/two:two-Q8.gguf").unwrap();
         assert!(!repository.exists());
+    }
+
+    #[test]
+    fn the_last_model_of_a_repository_is_removed_with_its_vision_file() {
+        let (library, folder) = library();
+        let hub = folder.path().join("hub");
+        for file in ["sees-Q4.gguf", "sees-Q8.gguf", "mmproj-F16.gguf"] {
+            download(&hub, "owner/sees", "abc", file, 1);
+        }
+        let vision = hub.join("models--owner--sees/snapshots/abc/mmproj-F16.gguf");
+        assert!(!names(&library).iter().any(|name| name.contains("mmproj")));
+        library.remove("owner/sees:sees-Q4.gguf").unwrap();
+        assert!(vision.exists());
+        library.remove("owner/sees:sees-Q8.gguf").unwrap();
+        assert!(!hub.join("models--owner--sees").exists());
     }
 
     #[cfg(unix)]

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use foretoken_engine::session::Session;
-use foretoken_model::{Detail, ModelSource};
-use foretoken_senses::vision::{Tower, beside};
+use foretoken_model::{Detail, ModelSource, VisionSource};
+use foretoken_senses::vision::Tower;
 
 use crate::error::Result;
 use crate::output;
@@ -63,7 +63,7 @@ impl VisionArgs {
         if let Some(path) = &self.vision {
             return open(path, session);
         }
-        if let Some(path) = beside(source.path(), hidden)
+        if let Some(path) = VisionSource::beside(source.path(), hidden)
             && let Err(error) = open(&path, session)
         {
             output::note(format_args!("{}: {error}", path.display()));

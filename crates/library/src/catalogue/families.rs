@@ -94,7 +94,7 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
     CatalogueFamily {
         id: "qwen3-5",
         name: "Qwen3.5, 3.6, 3.8",
-        uses: &[Use::Reasoning, Use::Code, Use::Languages],
+        uses: &[Use::Reasoning, Use::Code, Use::Languages, Use::Pictures],
         sampling: MakersSampling { temperature: 1.0, top_p: 0.95, top_k: 20 },
         drafts: &[],
         targets: &[

@@ -16,6 +16,7 @@ fn a_repository_is_listed_across_pages_with_each_split_model_once() {
     let found = shelf.hub(None).repository(REPOSITORY).unwrap();
     let files: Vec<_> = found.files.iter().map(|file| (file.path.as_str(), file.bytes)).collect();
     assert_eq!(files, [("big/big-00001-of-00003.gguf", 300), (FILE, SIZE)]);
+    assert_eq!(found.vision.unwrap().path, "mmproj-name.gguf");
     assert_eq!(found.revision, shelf.server.revision(REPOSITORY));
     assert_eq!((found.licence.as_deref(), found.gated, found.safetensors), (Some("apache-2.0"), false, None));
 }
@@ -45,6 +46,21 @@ fn a_search_without_a_connection_reports_it() {
     let nobody = Hub::at("http://127.0.0.1:9", shelf.cache(), None);
     let error = nobody.search("qwen").unwrap_err();
     assert!(matches!(error, Error::Unreachable { .. }), "{error}");
+}
+
+#[test]
+fn a_downloaded_model_brings_its_vision_file_and_one_that_lacks_it_fetches_only_that() {
+    let shelf = Shelf::new();
+    let person = shelf.person();
+    person.start();
+    person.until_done(ID);
+    shelf.put(REPOSITORY, "mmproj-F16.gguf", 10);
+    assert_eq!(person.start().total_bytes, SIZE + 10);
+    person.until_done(ID);
+    shelf.assert_arrived(REPOSITORY, "mmproj-F16.gguf");
+    let asked = shelf.server.requests();
+    let fetched = asked.iter().filter(|request| request.contains(FILE) && request.starts_with("GET"));
+    assert_eq!(fetched.count(), 1, "{asked:?}");
 }
 
 #[test]

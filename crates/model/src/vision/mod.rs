@@ -48,8 +48,36 @@ impl VisionSource {
         Ok(source)
     }
 
+    /// Returns the path of the vision model that belongs to the language model at `model`: its own
+    /// folder, or the only mmproj file beside it whose embeddings have `hidden` numbers. Files of
+    /// one revision in the hub's cache are of one model, so that the first of several is taken.
+    pub fn beside(model: &Path, hidden: usize) -> Option<PathBuf> {
+        if Self::is_in_folder(model) {
+            return Some(model.to_owned());
+        }
+        let snapshot = model.ancestors().skip(1).take(MAX_DEPTH).find(|folder| is_snapshot(folder));
+        let fits = |path: &PathBuf| Self::open(path).is_ok_and(|source| source.config().output == hidden);
+        let fitting = |folder: &Path| vision_files(folder).into_iter().filter(fits).collect::<Vec<_>>();
+        match (&fitting(model.parent()?)[..], snapshot) {
+            ([only], _) => Some(only.clone()),
+            (_, Some(snapshot)) => fitting(snapshot).first().cloned(),
+            _ => None,
+        }
+    }
+
+    /// Returns whether a file beside the GGUF model at `model` has the name of a vision file. Reads
+    /// no file.
+    pub fn may_be_beside(model: &Path) -> bool {
+        model
+            .ancestors()
+            .skip(1)
+            .take(MAX_DEPTH)
+            .enumerate()
+            .any(|(above, folder)| (above == 0 || is_snapshot(folder)) && !vision_files(folder).is_empty())
+    }
+
     /// Returns true if the folder at `path` holds a vision model beside its language model.
-    pub fn is_in_folder(path: &Path) -> bool {
+    fn is_in_folder(path: &Path) -> bool {
         path.is_dir() && Folder::open(path).is_ok_and(|folder| folder.config["vision_config"].is_object())
     }
 
@@ -102,4 +130,25 @@ impl VisionSource {
     pub fn tensor(&self, name: &str) -> Result<Tensor> {
         Ok(self.tensors.load(name, &Device::Cpu)?.dequantize(&Device::Cpu)?)
     }
+}
+
+/// Most files of a folder that are looked at, and most folders from a revision to its models.
+const MAX_FILES: usize = 1000;
+const MAX_DEPTH: usize = 4;
+
+/// Returns the mmproj files of a folder by their names, in order.
+fn vision_files(folder: &Path) -> Vec<PathBuf> {
+    let is_vision_file = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        name.contains("mmproj") && name.ends_with(".gguf")
+    };
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_FILES);
+    let mut files: Vec<_> = entries.map(|entry| entry.path()).filter(is_vision_file).collect();
+    files.sort();
+    files
+}
+
+/// Returns whether a folder is a revision in the hub's cache: `…/snapshots/REVISION`.
+fn is_snapshot(folder: &Path) -> bool {
+    folder.parent().and_then(Path::file_name).is_some_and(|name| name == "snapshots")
 }

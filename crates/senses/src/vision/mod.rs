@@ -15,7 +15,7 @@ mod sizes;
 mod vit;
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use candle_core::Tensor;
@@ -113,24 +113,3 @@ impl VisionModel for Tower {
         Embeddings::new(&embeddings.flatten_all()?.to_vec1::<f32>()?, width)
     }
 }
-
-/// Path of the vision model that belongs to the model at `model`: its own folder, or the only
-/// mmproj file beside it whose embeddings have `hidden` numbers.
-pub fn beside(model: &Path, hidden: usize) -> Option<PathBuf> {
-    if VisionSource::is_in_folder(model) {
-        return Some(model.to_owned());
-    }
-    let is_vision_file = |path: &Path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-        name.contains("mmproj") && name.ends_with(".gguf")
-    };
-    let files = std::fs::read_dir(model.parent()?).ok()?.flatten().map(|entry| entry.path());
-    let mut fitting = files
-        .take(MAX_FILES)
-        .filter(|path| is_vision_file(path))
-        .filter(|path| VisionSource::open(path).is_ok_and(|source| source.config().output == hidden));
-    fitting.next().filter(|_| fitting.next().is_none())
-}
-
-/// Files of a folder that are looked at.
-const MAX_FILES: usize = 1000;
