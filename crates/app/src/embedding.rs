@@ -72,6 +72,11 @@ impl Embedder {
         state.loaded.get_or_insert_with(load).as_ref().ok().cloned()
     }
 
+    /// Returns the name of the chosen model, which is not loaded for that.
+    pub(crate) fn name(&self) -> Option<String> {
+        lock(&self.0).chosen.as_ref().map(|chosen| chosen.name.clone())
+    }
+
     /// Returns whether this is the chosen model.
     pub(crate) fn has(&self, model: &Arc<dyn TextEmbedder>) -> bool {
         let state = lock(&self.0);

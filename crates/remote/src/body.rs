@@ -2,7 +2,7 @@
 
 use foretoken_engine::session::{ToolChoice, ToolUse};
 use foretoken_model::sampling::Sampling;
-use foretoken_model::{ChatMessage, Role, Tool, ToolCall};
+use foretoken_model::{ChatMessage, Detail, Picture, PlacedPicture, Role, Tool, ToolCall};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -23,6 +23,8 @@ pub struct Question<'a> {
     pub thinking: Option<bool>,
     /// `true` to send fields that are not OpenAI's own; `false` for a server that refused them.
     pub extras: bool,
+    /// Returns the data URL of a picture.
+    pub picture_url: fn(&Picture) -> String,
 }
 
 impl Question<'_> {
@@ -59,11 +61,19 @@ pub struct Body<'a> {
 struct Turn<'a> {
     role: &'static str,
     /// `None` in a message that only has calls.
-    content: Option<&'a str>,
+    content: Option<Content<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
+}
+
+/// Content of a message: a text, or a list of texts and pictures.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(&'a str),
+    Parts(Vec<Value>),
 }
 
 /// Tools of a request.
@@ -122,8 +132,7 @@ struct TemplateArguments {
 
 impl<'a> Body<'a> {
     pub fn of(question: &Question<'a>) -> Self {
-        let Question { model, messages, tools, sampling, max_tokens, stop, thinking, extras: with_extras } =
-            *question;
+        let Question { model, messages, tools, sampling, max_tokens, stop, thinking, .. } = *question;
         let continues = question.continues();
         // Servers that do not know them would refuse them.
         let set = |penalty: f32| (penalty != 0.0).then_some(penalty);
@@ -148,7 +157,7 @@ impl<'a> Body<'a> {
         };
         Self {
             model,
-            messages: messages.iter().map(Turn::of).collect(),
+            messages: messages.iter().map(|message| Turn::of(message, question.picture_url)).collect(),
             stream: true,
             temperature: sampling.temperature,
             top_p: sampling.top_p,
@@ -158,7 +167,7 @@ impl<'a> Body<'a> {
             tools: tools.filter(|_| !continues).map(Tools::of),
             presence_penalty: set(sampling.presence_penalty),
             frequency_penalty: set(sampling.frequency_penalty),
-            extras: with_extras.then_some(extras),
+            extras: question.extras.then_some(extras),
         }
     }
 
@@ -186,15 +195,44 @@ impl<'a> Body<'a> {
 }
 
 impl<'a> Turn<'a> {
-    fn of(message: &'a ChatMessage) -> Self {
-        let ChatMessage { role: author, content, calls, call_id, .. } = message;
+    fn of(message: &'a ChatMessage, picture_url: fn(&Picture) -> String) -> Self {
+        let ChatMessage { role: author, content, calls, call_id, pictures, .. } = message;
+        let content = match pictures.is_empty() {
+            true => Content::Text(content),
+            false => Content::Parts(parts(content, pictures, picture_url)),
+        };
+        let is_empty = matches!(content, Content::Text(""));
         Self {
             role: role(*author),
-            content: Some(content.as_str()).filter(|content| calls.is_empty() || !content.is_empty()),
+            content: Some(content).filter(|_| calls.is_empty() || !is_empty),
             tool_calls: calls.iter().map(call).collect(),
             tool_call_id: call_id.as_deref(),
         }
     }
+}
+
+/// Texts and pictures in order.
+fn parts(content: &str, pictures: &[PlacedPicture], url: fn(&Picture) -> String) -> Vec<Value> {
+    let mut parts = Vec::new();
+    let mut written = 0;
+    let mut add_text = |parts: &mut Vec<Value>, end: usize| {
+        let text = content.get(written..end).unwrap_or_default();
+        if !text.is_empty() {
+            parts.push(json!({ "type": "text", "text": text }));
+        }
+        written = end;
+    };
+    for PlacedPicture { at, picture, detail } in pictures {
+        add_text(&mut parts, *at);
+        let detail = match detail {
+            Detail::Low => "low",
+            Detail::Normal => "auto",
+            Detail::High => "high",
+        };
+        parts.push(json!({ "type": "image_url", "image_url": { "url": url(picture), "detail": detail } }));
+    }
+    add_text(&mut parts, content.len());
+    parts
 }
 
 /// JSON of a call, with its arguments as a text.
@@ -254,6 +292,7 @@ mod tests {
             stop: &[],
             thinking: Some(false),
             extras: with_extras,
+            picture_url: |picture| format!("data:{}", picture.width()),
         };
         // Converts through text, so a 32-bit number stays as short as it was set.
         let text = serde_json::to_string(&Body::of(&question)).unwrap();
@@ -262,6 +301,23 @@ mod tests {
 
     fn message(role: Role, content: &str) -> ChatMessage {
         ChatMessage::new(role, content)
+    }
+
+    #[test]
+    fn pictures_are_parts_at_their_places_in_the_text() {
+        let picture = std::sync::Arc::new(Picture::new(2, 1, vec![0; 6]).unwrap());
+        let mut message = ChatMessage::new(Role::User, "Before");
+        message = message.with_picture(&picture, Detail::High);
+        message.content.push_str(" after");
+        let url =
+            |detail: &str| json!({ "type": "image_url", "image_url": { "url": "data:2", "detail": detail } });
+        let text = |text: &str| json!({ "type": "text", "text": text });
+        assert_eq!(
+            body(&[message], false)["messages"][0]["content"],
+            json!([text("Before"), url("high"), text(" after")])
+        );
+        let alone = ChatMessage::new(Role::User, "").with_picture(&picture, Detail::Normal);
+        assert_eq!(body(&[alone], false)["messages"][0]["content"], json!([url("auto")]));
     }
 
     #[test]
@@ -288,6 +344,7 @@ mod tests {
             stop: &stop,
             thinking,
             extras,
+            picture_url: |_| String::new(),
         };
         let sent = serde_json::to_value(Body::of(&question)).unwrap();
         assert_eq!(
@@ -325,6 +382,7 @@ mod tests {
                 stop: &[],
                 thinking: None,
                 extras: false,
+                picture_url: |_| String::new(),
             };
             serde_json::to_value(Body::of(&question)).unwrap()
         };

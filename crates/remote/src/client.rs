@@ -69,6 +69,8 @@ pub struct Model {
     pub id: String,
     /// Context length in tokens, if the server reports it.
     pub context: Option<u32>,
+    /// Whether it sees pictures, if the server reports it.
+    pub sees: Option<bool>,
 }
 
 /// Client of one server.
@@ -297,7 +299,15 @@ fn model(json: &Value) -> Option<Model> {
     let id = json["id"].as_str().filter(|id| !id.is_empty() && id.len() < 500)?;
     let context = [&json["max_model_len"], &json["meta"]["n_ctx"], &json["meta"]["n_ctx_train"]];
     let context = context.into_iter().find_map(Value::as_u64).and_then(|tokens| u32::try_from(tokens).ok());
-    Some(Model { id: id.to_owned(), context: context.filter(|&tokens| tokens > 0) })
+    Some(Model { id: id.to_owned(), context: context.filter(|&tokens| tokens > 0), sees: sees(json) })
+}
+
+/// Reads whether a model sees pictures: llama-server and Foretoken list capabilities, OpenRouter the
+/// kinds of input.
+fn sees(json: &Value) -> Option<bool> {
+    let lists = [&json["capabilities"], &json["architecture"]["input_modalities"]];
+    let names = lists.into_iter().find_map(Value::as_array)?.iter().filter_map(Value::as_str);
+    Some(names.into_iter().any(|name| ["multimodal", "vision", "image"].contains(&name)))
 }
 
 /// Runs `work` on this thread; returns `None` if `stop` cancelled it, which drops it and closes its

@@ -128,6 +128,7 @@ fn question<'a>(model: &'a str, messages: &'a [ChatMessage], sampling: &'a Sampl
         stop: &[],
         thinking: None,
         extras: true,
+        picture_url: |picture| format!("data:{}", picture.width()),
     }
 }
 
@@ -628,15 +629,23 @@ fn connection_errors_are_reported_by_reason() {
 fn models_are_listed_with_their_context_lengths() {
     let body = r#"{"object":"list","data":[
         {"id":"Qwen/Qwen3-8B","object":"model","owned_by":"vllm","max_model_len":40960},
-        {"id":"smollm2","meta":{"n_ctx_train":8192}},
-        {"id":"unknown","max_model_len":-1}, {"id":7}, {}]}"#;
+        {"id":"smollm2","meta":{"n_ctx_train":8192},"capabilities":["completion"]},
+        {"id":"smolvlm","capabilities":["completion","multimodal"]},
+        {"id":"a/b","architecture":{"input_modalities":["text","image"]}},
+        {"id":"unknown","max_model_len":-1,"capabilities":7}, {"id":7}, {}]}"#;
     let server =
         Scripted::start(vec![sends(&[&whole("200 OK", "content-type: application/json\r\n", body)])]);
     let models = server.client().models(&|| false).unwrap().unwrap();
-    let model = |id: &str, context| Model { id: id.to_owned(), context };
+    let model = |id: &str, context, sees| Model { id: id.to_owned(), context, sees };
     assert_eq!(
         models,
-        [model("Qwen/Qwen3-8B", Some(40960)), model("smollm2", Some(8192)), model("unknown", None)]
+        [
+            model("Qwen/Qwen3-8B", Some(40960), None),
+            model("smollm2", Some(8192), Some(false)),
+            model("smolvlm", None, Some(true)),
+            model("a/b", None, Some(true)),
+            model("unknown", None, None),
+        ]
     );
     assert!(server.asked.recv().unwrap().starts_with("GET /v1/models HTTP/1.1\r\n"));
     for (body, expected) in [

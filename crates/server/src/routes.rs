@@ -118,12 +118,17 @@ async fn wrong_method(method: Method, uri: Uri) -> Answer {
 }
 
 async fn list_models(State(state): State<ServerState>) -> axum::Json<Value> {
-    let models: Vec<Value> = state.models().iter().map(|name| model(name)).collect();
+    let models = state.models();
+    let embedding = state.writer.embedding_model().map(|name| model(&name, &["embedding"]));
+    let models: Vec<Value> = models.iter().map(|name| state.entry(name)).chain(embedding).collect();
     axum::Json(json!({ "object": "list", "data": models }))
 }
 
 async fn one_model(State(state): State<ServerState>, Path(name): Path<String>) -> Answer {
-    Ok(axum::Json(model(&state.chosen(Some(&name))?)).into_response())
+    if let Some(embedding) = state.writer.embedding_model().filter(|embedding| *embedding == name) {
+        return Ok(axum::Json(model(&embedding, &["embedding"])).into_response());
+    }
+    Ok(axum::Json(state.entry(&state.chosen(Some(&name))?)).into_response())
 }
 
 async fn health(State(state): State<ServerState>) -> Answer {
@@ -137,6 +142,13 @@ impl ServerState {
         let loaded = self.writer.model();
         let others = self.writer.others().into_iter().filter(|name| Some(name) != loaded.as_ref());
         loaded.iter().cloned().chain(others).collect()
+    }
+
+    /// Returns the list entry of a model that replies. Whether one sees pictures that is not loaded
+    /// is unknown.
+    fn entry(&self, name: &str) -> Value {
+        let sees = self.writer.sees() && self.writer.model().is_some_and(|loaded| loaded == name);
+        model(name, if sees { &["completion", "multimodal"] } else { &["completion"] })
     }
 
     /// Returns the model that replies to a request for `wanted`; without a name, the loaded one.
@@ -284,7 +296,13 @@ async fn whole(mut format: Box<dyn Format>, mut events: LoggedEvents) -> Answer 
     Err(Refusal::failed(STOPPED))
 }
 
-/// Returns a model's entry in the list of models.
-fn model(name: &str) -> Value {
-    json!({ "id": name, "object": "model", "created": now(), "owned_by": "foretoken" })
+/// Returns a model's entry in the list of models, with its capabilities by llama-server's names.
+fn model(name: &str, capabilities: &[&str]) -> Value {
+    json!({
+        "id": name,
+        "object": "model",
+        "created": now(),
+        "owned_by": "foretoken",
+        "capabilities": capabilities,
+    })
 }

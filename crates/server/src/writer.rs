@@ -50,6 +50,11 @@ pub trait Writer: Send + Sync + 'static {
         false
     }
 
+    /// Returns the name of the embedding model; `None` without one.
+    fn embedding_model(&self) -> Option<String> {
+        self.embedder().map(|model| model.name().to_owned())
+    }
+
     /// Returns the embedding model, which may have to be loaded first; `None` without one.
     fn embedder(&self) -> Option<Arc<dyn TextEmbedder>> {
         None

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use foretoken_engine::speculation::Speculation;
 use foretoken_engine::trace::{ReplySettings, Summary, Times};
 use foretoken_forward::ORDER_OF_SUMS;
 use foretoken_library::Secrets;
-use foretoken_model::{ChatMessage, Error, KvDtype, Role, Thinking, Tool, ToolCall};
+use foretoken_model::{ChatMessage, Error, KvDtype, Picture, Role, Thinking, Tool, ToolCall};
 use foretoken_remote::{Question, Reply, ReplyEvent};
+use foretoken_senses::picture::jpeg;
 use serde_json::Value;
 
 use super::replier::{Chat, Ending, Event, Replier};
@@ -58,8 +61,8 @@ impl Replier for Remote {
     ) -> Result<Ending> {
         let conversation = &chat.messages;
         let Chosen { server, model } = servers::chosen(settings)?;
-        if conversation.iter().any(|message| !message.pictures.is_empty()) {
-            let reason = "pictures are not sent to remote servers. Choose a model on this computer";
+        if !servers::sees(settings) && conversation.iter().any(|message| !message.pictures.is_empty()) {
+            let reason = "this model's server says that it reads text only. Choose a model that sees";
             return Err(Error::Picture(reason.to_owned()).into());
         }
         let client = servers::client(server, &self.secrets)?;
@@ -73,6 +76,7 @@ impl Replier for Remote {
             stop: &settings.stop,
             thinking: settings.thinking,
             extras: !self.plain.contains(&server.address),
+            picture_url,
         };
         let label = servers::label(server, model);
         let mut text = ReplyText::default();
@@ -147,6 +151,12 @@ impl ReplyText {
         self.end_thinking(on);
         *self.calls_start.get_or_insert(self.bytes)
     }
+}
+
+/// Returns the data URL of a picture; an empty one if it cannot be encoded, which servers refuse.
+fn picture_url(picture: &Picture) -> String {
+    let file = jpeg(picture).unwrap_or_default();
+    format!("data:image/jpeg;base64,{}", STANDARD.encode(file))
 }
 
 /// Returns the messages to send: the system prompt, and the conversation without its reasoning.

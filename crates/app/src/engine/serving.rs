@@ -57,6 +57,10 @@ impl Writer for ServerWriter {
         self.status.get().sees
     }
 
+    fn embedding_model(&self) -> Option<String> {
+        self.embedder.name()
+    }
+
     fn embedder(&self) -> Option<Arc<dyn TextEmbedder>> {
         self.embedder.model()
     }

@@ -2,8 +2,10 @@
 //! Formats are told apart by content.
 //!
 //! - [`PictureReader`]: the parent's side; `decode`: the work
+//! - [`jpeg`]: a picture for a remote server
 
 mod decode;
+mod encode;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +16,8 @@ use foretoken_model::Picture;
 use foretoken_model::child::{Child, Failure, Handler, Program, Task};
 use foretoken_model::error::{Error, Result};
 use serde::{Deserialize, Serialize};
+
+pub use encode::jpeg;
 
 /// Longest file, in bytes.
 pub const MAX_BYTES: usize = 20_000_000;
