@@ -40,7 +40,7 @@ macro_rules! targets {
 }
 
 targets! {
-    hub, trace, template, server, remote, config, added_tokens, generation, index, safetensors, gguf, tokenizer, formats, vocabulary, ipc, import, office, contexts, calls, gbnf, mcp
+    hub, trace, template, server, remote, config, added_tokens, generation, index, safetensors, gguf, tokenizer, formats, vocabulary, ipc, import, office, contexts, calls, gbnf, mcp, picture, mmproj
 }
 
 #[test]

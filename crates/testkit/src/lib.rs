@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
+mod vision;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,6 +12,8 @@ use std::path::{Path, PathBuf};
 use candle_core::quantized::gguf_file::{self, Value};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
+
+pub use vision::VisionSizes;
 
 pub const VOCABULARY: usize = 261;
 pub const HIDDEN: usize = 32;
@@ -19,6 +23,7 @@ pub const KV_HEADS: usize = 2;
 pub const HEAD_SIZE: usize = 8;
 
 /// Contents of a GGUF file before it is written.
+#[derive(Default)]
 pub struct Gguf {
     pub values: BTreeMap<String, Value>,
     pub tensors: BTreeMap<String, QTensor>,

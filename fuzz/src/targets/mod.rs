@@ -10,7 +10,9 @@ mod hub;
 mod import;
 mod ipc;
 mod mcp;
+mod mmproj;
 mod office;
+mod picture;
 mod remote;
 mod server;
 mod template;
@@ -59,9 +61,9 @@ impl Memory {
 type Make = fn() -> Target;
 
 /// All targets, each with its share of a hundred executions: fast ones get more.
-pub const ALL: [(&str, u64, Make); 21] = [
-    ("hub", 14, hub::target),
-    ("trace", 15, trace::target),
+pub const ALL: [(&str, u64, Make); 23] = [
+    ("hub", 13, hub::target),
+    ("trace", 14, trace::target),
     ("template", 12, template::target),
     ("server", 6, server::target),
     ("remote", 5, remote::target),
@@ -81,6 +83,8 @@ pub const ALL: [(&str, u64, Make); 21] = [
     ("calls", 1, calls::target),
     ("gbnf", 1, gbnf::target),
     ("mcp", 1, mcp::target),
+    ("picture", 1, picture::target),
+    ("mmproj", 1, mmproj::target),
 ];
 
 /// Returns the target of this name.
