@@ -10,6 +10,7 @@
 //! - `kv_cache`: a KV cache in 8 bits beside one in 16
 //! - `loading`: times and memory of loading a model
 //! - `masks`: times of masks of grammars
+//! - `pictures`: times of a vision model, and drafts after a picture
 //! - `quotes`: drafts of replies that quote documents
 //! - `replay`: drafting policies on recorded drafts
 //! - `llama_cpp`: llama.cpp's programs on the same files
@@ -27,6 +28,7 @@ mod loading;
 mod masks;
 mod meaning;
 mod measure;
+mod pictures;
 mod quotes;
 mod replay;
 mod report;
@@ -54,6 +56,7 @@ use self::llama_cpp::LlamaCpp;
 use self::loading::LoadingArgs;
 use self::masks::MasksArgs;
 use self::meaning::MeaningArgs;
+use self::pictures::PicturesArgs;
 use self::quotes::QuotesArgs;
 use self::replay::ReplayArgs;
 use self::replay::record::RecordArgs;
@@ -91,6 +94,9 @@ enum Command {
     /// Write replies that quote a document, with and without its excerpts as n-grams, and beside a
     /// thread that indexes documents
     Quotes(QuotesArgs),
+    /// Time a vision model of SmolVLM's size, and compare drafts after a picture with drafts
+    /// without one
+    Pictures(PicturesArgs),
     /// Search this project's documents for questions in other words than theirs, with an embedding
     /// model and without
     Meaning(MeaningArgs),
@@ -156,6 +162,7 @@ impl Command {
             Self::GpuKernels(args) => Some(&args.device),
             Self::Contexts(args) => Some(&args.device.target),
             Self::Loading(args) => Some(&args.device),
+            Self::Pictures(args) => Some(&args.device.target),
             Self::Quotes(args) => Some(&args.device.target),
             Self::Record(args) => Some(&args.device.target),
             Self::KvCache(_)
@@ -180,6 +187,7 @@ impl Command {
             Self::Contexts(args) => args.run()?,
             Self::Loading(args) => args.run()?,
             Self::Documents(args) => args.run()?,
+            Self::Pictures(args) => args.run()?,
             Self::Quotes(args) => args.run()?,
             Self::Sampling(args) => args.run()?,
             Self::Masks(args) => args.run()?,
