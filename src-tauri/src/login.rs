@@ -2,7 +2,7 @@
 
 use foretoken_app::App;
 use foretoken_app::error::Result;
-use foretoken_app::ipc::{CommandError, ErrorCode};
+use foretoken_app::ipc::{CommandError, ErrorCode, Settings};
 use tauri::AppHandle;
 use tauri_plugin_autostart::ManagerExt;
 
@@ -25,7 +25,7 @@ pub fn start_at_login(handle: &AppHandle, wanted: bool) -> Result<()> {
 pub fn follow_system(handle: &AppHandle, app: &App) {
     let settings = app.settings();
     if settings.start_at_login && handle.autolaunch().is_enabled().is_ok_and(|enabled| !enabled) {
-        let changed = foretoken_app::ipc::Settings { start_at_login: false, ..settings };
+        let changed = Settings { start_at_login: false, ..settings };
         if let Err(error) = app.save_settings(changed) {
             tracing::warn!("the setting to start at login stays on: {}", error.message);
         }

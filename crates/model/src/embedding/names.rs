@@ -3,7 +3,7 @@
 use super::config::Encoder;
 
 /// Prefixes of whole models in folders.
-const MODELS: [&str; 5] = ["bert.", "roberta.", "nomic_bert.", "model.", "new."];
+const MODELS: [&str; 4] = ["bert.", "roberta.", "nomic_bert.", "model."];
 
 /// Roots of the names of tensors in use; heads for training have others.
 const ROOTS: [&str; 6] =
