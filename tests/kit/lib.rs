@@ -22,6 +22,7 @@ mod random_family;
 mod random_head;
 mod random_vision;
 mod real_shape;
+mod scan;
 pub mod served;
 #[cfg(unix)]
 mod slow_child;
@@ -61,6 +62,7 @@ pub use random_family::{RandomFamily, families, family, in_candle, recent};
 pub use random_head::{Flags, RandomHead};
 pub use random_vision::{RandomVision, made_up_picture};
 pub use real_shape::qwen35_9b;
+pub use scan::scanned_pdf;
 #[cfg(unix)]
 pub use slow_child::SlowChild;
 pub use starter_folder::{write_greedy_folder, write_starter_folder};

@@ -10,7 +10,7 @@ use foretoken_model::Picture;
 use foretoken_model::sampling::Sampling;
 use foretoken_store::{AttachmentKind, Store};
 use foretoken_tests::window::Window;
-use foretoken_tests::{RandomVision, made_up_picture};
+use foretoken_tests::{RandomVision, made_up_picture, scanned_pdf};
 use serde_json::json;
 
 /// Template of a model that sees.
@@ -27,12 +27,17 @@ fn write_png(path: &Path, picture: &Picture) -> PathBuf {
     path.to_owned()
 }
 
-/// A model that sees, chosen in the window of `data`. Returns its path.
-fn choose_vision(folder: &Path, data: &Path) -> PathBuf {
+/// Writes a model that sees into a folder.
+fn write_vision(folder: &Path) -> PathBuf {
     let mut vision = RandomVision::smolvlm();
     vision.text = vision.text.with_template(TEMPLATE);
     std::fs::create_dir_all(folder).unwrap();
-    let (model, _) = vision.write_gguf(folder, GgmlDType::F32);
+    vision.write_gguf(folder, GgmlDType::F32).0
+}
+
+/// A model that sees, chosen in the window of `data`. Returns its path.
+fn choose_vision(folder: &Path, data: &Path) -> PathBuf {
+    let model = write_vision(folder);
     let settings = json!({
         "speculation": Speculation::fixed(4), "sampling": Sampling::greedy(), "max_tokens": 40,
         "added_models": [model], "target": model, "drafts": { model.to_str().unwrap(): "ngram" },
@@ -144,4 +149,51 @@ async fn a_damaged_picture_and_a_model_that_does_not_see_are_named_before_sendin
     window.close().await;
     let store = Store::open(&data.join("foretoken.db")).unwrap();
     assert!(store.conversations().unwrap().is_empty(), "a refused question leaves nothing");
+}
+
+/// Texts of the attachments' chips.
+async fn chips(window: &Window) -> Vec<String> {
+    let script =
+        "return [...document.querySelectorAll('[data-testid=attachment]')].map((chip) => chip.innerText)";
+    let found = window.page.execute(script, vec![]).await.unwrap();
+    serde_json::from_value(found).unwrap()
+}
+
+#[tokio::test]
+async fn pages_of_a_scan_are_attached_as_pictures_and_a_model_that_sees_them_is_offered() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    crate::e2e::always_drafting(&data);
+    let window = Window::open(&data).await;
+    let scan = folder.path().join("scan.pdf");
+    std::fs::write(&scan, scanned_pdf(&[made_up_picture("fox", 60, 40), made_up_picture("hen", 40, 60)]))
+        .unwrap();
+    attach(&window, &scan).await;
+    wait_for_thumbnails(&window, 2).await;
+    let names = chips(&window).await;
+    assert!(names[0].contains("scan.pdf, page 1") && names[1].contains("scan.pdf, page 2"), "{names:?}");
+    window.wait("what was left out is named", async || window.body().await.contains("of 3")).await;
+    window.find("vision-find").await;
+    window.photograph("scan-unseen").await;
+
+    let model = write_vision(&folder.path().join("models"));
+    window.configure(json!({ "added_models": [model] })).await;
+    window.click("vision-use").await;
+    let counted = async || chips(&window).await.iter().all(|chip| chip.contains(" tokens"));
+    window.wait("the model that sees counts the pages", counted).await;
+    assert!(window.all("[data-testid='pictures-unseen']").await.is_empty());
+    let high = chips(&window).await[0].clone();
+    window.click("attachment-open").await;
+    window
+        .page
+        .execute("document.querySelector('[data-testid=attachment-detail-normal]').click()", vec![])
+        .await
+        .unwrap();
+    let changed = async || {
+        let chip = chips(&window).await[0].clone();
+        chip.contains(" tokens") && chip != high
+    };
+    window.wait("less detail takes other tokens", changed).await;
+    window.photograph("scan-detail").await;
+    window.close().await;
 }

@@ -65,7 +65,7 @@ test("a server that cannot be removed explains why, without an error at the addr
 test("the models of a server are listed, and a server without models says so", async () => {
   await add();
   const { settings, servers } = window.app;
-  const models = ["Qwen3-8B", "Qwen3-32B"].map((id) => ({ id, context: 0 }));
+  const models = ["Qwen3-8B", "Qwen3-32B"].map((id) => ({ id, context: 0, sees: null }));
   const [server] = settings.values.remote_servers;
   if (!server) throw new Error("no server");
   servers.outcomes = { gpu: { problem: null } };

@@ -28,7 +28,7 @@ use foretoken_library::{
     makers_sampling,
 };
 use foretoken_model::recommended::Recommended;
-use foretoken_model::{ModelSource, ProblemKind};
+use foretoken_model::{ModelSource, ProblemKind, VisionSource};
 
 use self::drafts::Candidate;
 use self::inspection::Inspections;
@@ -70,6 +70,8 @@ pub struct InstalledModel {
     pub program: Option<&'static str>,
     /// Size of the weights on disk; 0 if unknown.
     pub size_bytes: u64,
+    /// `true` if a file beside it has the name of a vision file.
+    pub has_vision_file: bool,
 }
 
 impl InstalledModel {
@@ -77,7 +79,9 @@ impl InstalledModel {
     pub fn added(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let id = path.display().to_string();
-        Self { name: id.clone(), id, path, kind: ModelKind::Added, program: None, size_bytes: 0 }
+        let has_vision_file = VisionSource::may_be_beside(&path);
+        let (kind, name) = (ModelKind::Added, id.clone());
+        Self { id, path, name, kind, program: None, size_bytes: 0, has_vision_file }
     }
 
     /// Returns the model's list entry; problems of the file are part of it.
@@ -103,6 +107,7 @@ impl InstalledModel {
                 entry.read_bytes = found.read_bytes;
                 entry.context = found.context.unwrap_or(0);
                 entry.recommended = found.recommended.or_else(|| known_to_catalogue(&self.path));
+                entry.sees = found.sees && found.problem.is_none();
                 entry.problem = found.problem.map(Problem::from);
             }
             Err(problem) if problem.was_ended => return Err(problem.into()),
@@ -134,6 +139,7 @@ impl InstalledModel {
             context: 0,
             context_window: None,
             recommended: None,
+            sees: false,
             licence: None,
             read_bytes: 0,
             speed: None,
@@ -151,7 +157,8 @@ impl From<Installed> for InstalledModel {
             Kind::HubCache => (ModelKind::Downloaded, None),
             Kind::Program(program) => (ModelKind::Program, Some(program.name())),
         };
-        Self { id, path, name, kind, program, size_bytes }
+        let has_vision_file = VisionSource::may_be_beside(&path);
+        Self { id, path, name, kind, program, size_bytes, has_vision_file }
     }
 }
 

@@ -1,7 +1,10 @@
 /**
- * Extracts the text of a PDF with Mozilla's pdf.js. Each file has its own worker, which is
- * terminated afterwards; nothing is drawn, fetched or run.
+ * Extracts the text of a PDF with Mozilla's pdf.js, or draws the pages of a scanned one. Each file
+ * has its own worker, which is terminated afterwards; nothing is fetched from the network or run.
  */
+import type { PDFDocumentProxy, PDFPageProxy } from "pdfjs-dist";
+import openjpeg from "pdfjs-dist/wasm/openjpeg_nowasm_fallback.js?url";
+import { drawnPages } from "./pdfPages";
 
 /** Time limit of a file. */
 const PATIENCE_MS = 60_000;
@@ -12,11 +15,19 @@ const PAGE_END = "\n\f\n";
 /** Why a PDF's text could not be read; messages explain each case. */
 export type PdfProblem = "encrypted" | "damaged" | "slow" | "unpacksTooLarge";
 
-/** Text with a page end, U+000C, between pages; empty if all pages are images. */
-export async function textOfPdf(
+/**
+ * Text with a page end, U+000C, between pages, or the first pages as pictures and the number of all
+ * pages if none has text.
+ */
+export type PdfContents =
+  { text: string } | { drawn: Uint8Array[]; pages: number } | { unread: PdfProblem };
+
+/** Reads a PDF up to `longest` characters, or its first `most` pages if it is scanned. */
+export async function contentsOfPdf(
   bytes: Uint8Array,
   longest: number,
-): Promise<{ text: string } | { unread: PdfProblem }> {
+  most: number,
+): Promise<PdfContents> {
   const { getDocument, PDFWorker } = await import("pdfjs-dist/legacy/build/pdf.mjs");
   const worker = new Worker(new URL("./pdf.worker.ts", import.meta.url), { type: "module" });
   const task = getDocument({
@@ -27,6 +38,8 @@ export async function textOfPdf(
     useSystemFonts: false,
     useWorkerFetch: false,
     useWasm: false,
+    // pdf.js appends a file name to this; the address of the only file that it needs is whole.
+    wasmUrl: `${new URL(openjpeg, document.baseURI).href}#/`,
     enableXfa: false,
     stopAtErrors: false,
   });
@@ -43,7 +56,7 @@ export async function textOfPdf(
     });
   });
   try {
-    const reading = pagesOf(task.promise, longest).then((text) => ({ text }));
+    const reading = contentsOf(task.promise, longest, most);
     const read = await Promise.race([large, late, dead, reading]);
     if (read === "large") return { unread: "unpacksTooLarge" };
     if (read === "late") return { unread: "slow" };
@@ -61,18 +74,21 @@ export async function textOfPdf(
   }
 }
 
-interface Pages {
-  numPages: number;
-  getPage(number: number): Promise<Page>;
-}
-
-interface Page {
-  streamTextContent(): ReadableStream<{ items: readonly object[] }>;
+async function contentsOf(
+  opened: Promise<PDFDocumentProxy>,
+  longest: number,
+  most: number,
+): Promise<PdfContents> {
+  const document = await opened;
+  const text = await textOfPages(document, longest);
+  if (text !== "") return { text };
+  const numbers = Array.from({ length: Math.min(document.numPages, most) }, (_, at) => at + 1);
+  const drawn = await drawnPages(numbers, (number) => document.getPage(number));
+  return { drawn, pages: document.numPages };
 }
 
 /** Extracts pages until soon after `longest` characters: longer texts are refused. */
-async function pagesOf(opened: Promise<Pages>, longest: number): Promise<string> {
-  const pages = await opened;
+async function textOfPages(pages: PDFDocumentProxy, longest: number): Promise<string> {
   const texts: string[] = [];
   let length = 0;
   for (let number = 1; number <= pages.numPages && length <= longest; number += 1) {
@@ -86,8 +102,9 @@ async function pagesOf(opened: Promise<Pages>, longest: number): Promise<string>
 /**
  * Extracts a page in parts: pdf.js's own function iterates a stream, which WebKit does not support.
  */
-async function textOf(page: Page, longest: number): Promise<string> {
-  const parts = page.streamTextContent().getReader();
+async function textOf(page: PDFPageProxy, longest: number): Promise<string> {
+  const stream = page.streamTextContent() as ReadableStream<{ items: readonly object[] }>;
+  const parts = stream.getReader();
   let text = "";
   for (let part = await parts.read(); !part.done; part = await parts.read()) {
     text += part.value.items.map(wordsOf).join("");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isPicture, pictureFile } from "./picture";
+import { detailOf, isPicture, pagePicture, pictureFile, withDetail } from "./picture";
 
 const bytes = (text: string) => Uint8Array.from(text, (letter) => letter.charCodeAt(0));
 
@@ -32,4 +32,18 @@ test("a long file is encoded whole", async () => {
 
 test("a kind that the web view cannot show is refused by name", async () => {
   await expect(pictureFile("photo.heic", bytes("????ftypheic"))).rejects.toThrow("photo.heic");
+});
+
+test("the detail of a picture is a parameter of its data URL", () => {
+  const page = pagePicture("scan.pdf", 2, new Uint8Array([1, 2, 3]));
+  expect(page).toEqual({
+    name: "scan.pdf, page 2",
+    kind: "picture",
+    text: "data:image/jpeg;detail=high;base64,AQID",
+  });
+  expect(detailOf(page)).toBe("high");
+  const normal = withDetail(page, "normal");
+  expect(normal.text).toBe("data:image/jpeg;base64,AQID");
+  expect(detailOf(normal)).toBe("normal");
+  expect(withDetail(withDetail(normal, "high"), "high")).toEqual(page);
 });

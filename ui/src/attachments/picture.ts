@@ -1,6 +1,7 @@
 /** Picture files as data URLs. The engine decodes them; other kinds become PNG here. */
 import type { Attached } from "../bindings/Attached";
 import { facts } from "../bindings/facts";
+import { count } from "../messages/numbers";
 import { t } from "../messages/say";
 import { Refusal } from "./refusal";
 
@@ -39,6 +40,33 @@ export async function pictureFile(name: string, bytes: Uint8Array): Promise<Atta
   if (known.length > facts.pictureBytes) throw new Refusal(t("attach.pictureTooLarge", { name }));
   const text = `data:image/${type ?? "png"};base64,${base64(known)}`;
   return { name, kind: "picture", text };
+}
+
+/** A page of a scanned PDF, for which the model looks at small print. */
+export function pagePicture(name: string, page: number, jpeg: Uint8Array): Attached {
+  const file: Attached = {
+    name: t("attach.pageOf", { name, page: count(page) }),
+    kind: "picture",
+    text: `data:image/jpeg;base64,${base64(jpeg)}`,
+  };
+  return withDetail(file, "high");
+}
+
+export const DETAILS = ["normal", "high"] as const;
+/** How closely the model looks at a picture. */
+export type Detail = (typeof DETAILS)[number];
+
+/** Parameter of a picture's data URL. */
+const HIGH = ";detail=high";
+
+export function detailOf({ text }: Attached): Detail {
+  return text.slice(0, text.indexOf(",")).includes(HIGH) ? "high" : "normal";
+}
+
+export function withDetail(file: Attached, detail: Detail): Attached {
+  const plain = file.text.replace(HIGH, "");
+  const text = detail === "high" ? plain.replace(";base64,", `${HIGH};base64,`) : plain;
+  return { ...file, text };
 }
 
 /** A picture of another kind as PNG, if this web view can show it: HEIC on a Mac, AVIF. */

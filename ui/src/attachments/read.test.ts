@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { facts } from "../bindings/facts";
 import { LocalWorker } from "./workerFixture";
 import { lockedPdf, packedPdf, pdfOf } from "./pdfFixture";
-import { textOfPdf } from "./pdf";
+import { contentsOfPdf } from "./pdf";
 import { readFile as readWith, type Source } from "./read";
 
 beforeEach(() => vi.stubGlobal("Worker", LocalWorker));
@@ -37,15 +37,17 @@ async function refusal(source: Source): Promise<string> {
 }
 
 test("line endings of a text are converted to those of a prompt", async () => {
-  const { file: read } = await readFile(file("a.csv", "fox,3\r\nhen,2\r\n"));
+  const {
+    files: [read],
+  } = await readFile(file("a.csv", "fox,3\r\nhen,2\r\n"));
   expect(read).toEqual({ name: "a.csv", kind: "text", text: "fox,3\nhen,2\n" });
 });
 
 test("a PDF is read page by page, with any file name", async () => {
   for (const name of ["a.PDF", "scan", "a.txt"]) {
-    const { file: read } = await readFile(
-      file(name, pdfOf(["A fox found a lantern.", "It was lit."])),
-    );
+    const {
+      files: [read],
+    } = await readFile(file(name, pdfOf(["A fox found a lantern.", "It was lit."])));
     const text = "A fox found a lantern.\n\f\nIt was lit.";
     expect(read).toEqual({ name, kind: "pdf", text });
   }
@@ -54,8 +56,8 @@ test("a PDF is read page by page, with any file name", async () => {
 test("a PDF longer than the limit is read only in part", async () => {
   const line = (at: number) => `${"fox ".repeat(20)}) Tj 1 0 0 1 20 ${700 - (at % 600)} Tm (`;
   const bytes = pdfOf([Array.from({ length: 600 }, (_, at) => line(at)).join("")]);
-  const whole = await textOfPdf(bytes.slice(), Infinity);
-  const some = await textOfPdf(bytes.slice(), 1000);
+  const whole = await contentsOfPdf(bytes.slice(), Infinity, 1);
+  const some = await contentsOfPdf(bytes.slice(), 1000, 1);
   const length = (read: typeof whole) => ("text" in read ? read.text.length : 0);
   expect(length(whole)).toBeGreaterThan(40_000);
   expect(length(some)).toBeGreaterThan(1000);
@@ -63,7 +65,7 @@ test("a PDF longer than the limit is read only in part", async () => {
 });
 
 test("a PDF of images, one with a password and a damaged one have different errors", async () => {
-  expect(await refusal(file("scan.pdf", pdfOf(["", ""])))).toContain("its pages are pictures");
+  expect(await refusal(file("scan.pdf", pdfOf(["", ""])))).toContain("its pages cannot be drawn");
   expect(await refusal(file("bank.pdf", lockedPdf()))).toBe(
     "Refusal: bank.pdf is protected with a password. Save a copy without it, and attach that.",
   );
@@ -101,7 +103,9 @@ test.each([1, 3])(
 
 test("a PDF with compressed streams is read", async () => {
   const text = Buffer.from("BT /F1 12 Tf 20 700 Td (A fox) Tj ET");
-  const { file: read } = await readFile(file("a.pdf", packedPdf([deflateSync(text)])));
+  const {
+    files: [read],
+  } = await readFile(file("a.pdf", packedPdf([deflateSync(text)])));
   expect(read.text).toBe("A fox");
 });
 
@@ -109,7 +113,9 @@ test("an empty file is refused and a picture is attached as it is", async () => 
   expect(await refusal(file("a.txt", ""))).toBe("Refusal: a.txt has no text in it.");
   expect(await refusal(file("a.txt", "\n \n"))).toBe("Refusal: a.txt has no text in it.");
   const picture = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0, 0, 0, 0x0d]);
-  const { file: read } = await readFile(file("photo.png", picture));
+  const {
+    files: [read],
+  } = await readFile(file("photo.png", picture));
   expect(read).toMatchObject({ kind: "picture", text: "data:image/png;base64,iVBORwAAAA0=" });
 });
 
@@ -138,7 +144,10 @@ test("documents are known by their content and read by the application", async (
     ["a.txt", page],
   ] as const) {
     asked.length = 0;
-    const { file: read, encoded } = await readFile(file(name, content));
+    const {
+      files: [read],
+      encoded,
+    } = await readFile(file(name, content));
     expect(read).toEqual({ name, kind: "text", text: "A fox." });
     expect([asked.length, encoded]).toEqual([1, null]);
   }
@@ -148,7 +157,9 @@ test("documents are known by their content and read by the application", async (
 test("text that only has the name of a document is read as text", async () => {
   asked.length = 0;
   for (const text of ["a fox", "the tag <html> begins a page", `${"<!---->".repeat(140)}<svg>`]) {
-    const { file: read } = await readFile(file("a.docx", text));
+    const {
+      files: [read],
+    } = await readFile(file("a.docx", text));
     expect(read.text).toBe(text);
   }
   expect(asked).toEqual([]);

@@ -1,13 +1,16 @@
-/** Reads attached files: text, PDFs and documents as text, and pictures as data URLs. */
+/** Reads attached files: text, PDFs and documents as text, pictures and scans as data URLs. */
 import type { Attached } from "../bindings/Attached";
 import { facts } from "../bindings/facts";
 import { count, decimal } from "../messages/numbers";
 import { t } from "../messages/say";
 import { decoded, decodedAs } from "./decode";
 import { documentFile, isDocument, type ReadDocument } from "./document";
-import { textOfPdf } from "./pdf";
-import { isPicture, pictureFile } from "./picture";
+import { contentsOfPdf } from "./pdf";
+import { isPicture, pagePicture, pictureFile } from "./picture";
 import { Refusal } from "./refusal";
+
+/** Most pages of a scanned PDF that become pictures. */
+const SCANNED_PAGES = 10;
 
 /** Bytes searched for a PDF's header, as lenient as other readers. */
 const HEAD_BYTES = 1024;
@@ -28,7 +31,10 @@ export interface Encoded {
 }
 
 export interface ReadFile {
-  file: Attached;
+  /** One attachment, or a picture for each page of a scanned PDF. */
+  files: readonly [Attached, ...Attached[]];
+  /** A sentence about what was left out; null if nothing was. */
+  note: string | null;
   /** The bytes and the assumed encoding; null if it is certain. */
   encoded: Encoded | null;
 }
@@ -45,26 +51,21 @@ export async function readFile(file: Source, read: ReadDocument): Promise<ReadFi
   const head = new Uint8Array(await file.slice(0, HEAD_BYTES).arrayBuffer());
   if (isPicture(name, head)) {
     const bytes = new Uint8Array(await file.arrayBuffer());
-    return { file: await pictureFile(name, bytes), encoded: null };
+    return whole(await pictureFile(name, bytes));
   }
   if (isDocument(head)) {
     const bytes = new Uint8Array(await file.arrayBuffer());
-    return { file: await documentFile(name, bytes, read), encoded: null };
+    return whole(await documentFile(name, bytes, read));
   }
   const pdf = name.toLowerCase().endsWith(".pdf") || isPdf(head);
   if (!pdf && size > facts.attachmentBytes) throw tooLarge(name, size, facts.attachmentBytes);
   const bytes = new Uint8Array(await file.arrayBuffer());
-  if (pdf) {
-    const text = await pdfText(name, bytes);
-    return { file: within({ name, kind: "pdf", text }), encoded: null };
-  }
+  if (pdf) return readPdf(name, bytes);
   const found = await decoded(bytes);
   if (found === null) throw new Refusal(t("attach.binary", { name }));
   const { encoding } = found;
-  return {
-    file: textFile(name, found.text),
-    encoded: encoding === null ? null : { bytes, encoding },
-  };
+  const text = whole(textFile(name, found.text));
+  return encoding === null ? text : { ...text, encoded: { bytes, encoding } };
 }
 
 /**
@@ -96,11 +97,20 @@ function isPdf(head: Uint8Array): boolean {
   return new TextDecoder("windows-1252").decode(head).includes("%PDF-");
 }
 
-async function pdfText(name: string, bytes: Uint8Array): Promise<string> {
-  const read = await textOfPdf(bytes, facts.attachmentBytes);
+function whole(file: Attached): ReadFile {
+  return { files: [file], note: null, encoded: null };
+}
+
+async function readPdf(name: string, bytes: Uint8Array): Promise<ReadFile> {
+  const read = await contentsOfPdf(bytes, facts.attachmentBytes, SCANNED_PAGES);
   if ("unread" in read) throw new Refusal(t(`attach.${read.unread}`, { name }));
-  if (read.text === "") throw new Refusal(t("attach.scanned", { name }));
-  return read.text;
+  if ("text" in read) return whole(within({ name, kind: "pdf", text: read.text }));
+  const [first, ...others] = read.drawn.map((page, at) => pagePicture(name, at + 1, page));
+  if (!first) throw new Refusal(t("attach.scanned", { name }));
+  const pages = others.length + 1;
+  const note =
+    read.pages > pages ? t("attach.firstPages", { name, pages, all: count(read.pages) }) : null;
+  return { files: [first, ...others], note, encoded: null };
 }
 
 function tooLarge(name: string, bytes: number, most: number): Refusal {

@@ -63,6 +63,10 @@ context_window: ContextWindow | null,
  */
 recommended: Recommended | null, 
 /**
+ * `true` if it sees pictures: it has a vision file.
+ */
+sees: boolean, 
+/**
  * Licence: "apache-2.0"; `None` if unknown.
  */
 licence: string | null, 

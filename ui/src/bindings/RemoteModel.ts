@@ -11,4 +11,8 @@ id: string,
 /**
  * Context length in tokens; 0 if the server does not report it.
  */
-context: number, };
+context: number, 
+/**
+ * Whether it sees pictures; `None` if the server does not report it.
+ */
+sees: boolean | null, };

@@ -9,4 +9,8 @@ export type Repository = { id: string, licence: string | null, gated: boolean,
 /**
  * GGUF models, and the whole repository if it is a safetensors folder.
  */
-files: Array<RepositoryFile>, heads: Array<HeadOffer>, };
+files: Array<RepositoryFile>, 
+/**
+ * Size of the vision file that is downloaded with each GGUF model; `None` without one.
+ */
+vision_bytes: number | null, heads: Array<HeadOffer>, };

@@ -3,4 +3,4 @@
 /**
  * Strengths of a family's models besides chats.
  */
-export type Use = "code" | "reasoning" | "languages";
+export type Use = "code" | "reasoning" | "languages" | "pictures";

@@ -2,6 +2,7 @@
 import { SvelteMap } from "svelte/reactivity";
 import { searchedFiles } from "../attachments/excerpts";
 import { readAs, readFile, within, type Encoded, type Source } from "../attachments/read";
+import { detailOf, withDetail, type Detail } from "../attachments/picture";
 import { Refusal } from "../attachments/refusal";
 import type { Attached } from "../bindings/Attached";
 import type { TokenCount } from "../bindings/TokenCount";
@@ -158,14 +159,28 @@ export class Attachments {
       const encoded = { ...one.encoded, encoding };
       const file = readAs(one.name, encoded);
       this.#change(id, { encoded, count: null });
-      const before = this.#shared.stored.get(id);
-      await this.#keep(home, id, file);
-      const stored = await before;
-      if (typeof stored === "number") {
-        await this.#backend.removeUnsentFiles([stored]).catch(() => undefined);
-      }
+      await this.#replace(home, id, file);
     } catch (thrown) {
       this.#refuse(home, BackendError.from(thrown).message);
+    }
+  }
+
+  /** Lets the model look at a picture more or less closely. */
+  async look(id: number, detail: Detail) {
+    const home = this.#current();
+    const one = this.#shared.lists.get(home)?.find((other) => other.id === id);
+    if (!one?.file || detailOf(one.file) === detail) return;
+    this.#change(id, { count: null });
+    await this.#replace(home, id, withDetail(one.file, detail));
+  }
+
+  /** Keeps a file in place of one that is stored. */
+  async #replace(home: Conversation, id: number, file: Attached) {
+    const before = this.#shared.stored.get(id);
+    await this.#keep(home, id, file);
+    const stored = await before;
+    if (typeof stored === "number") {
+      await this.#backend.removeUnsentFiles([stored]).catch(() => undefined);
     }
   }
 
@@ -210,11 +225,15 @@ export class Attachments {
 
   async #read(home: Conversation, id: number, source: Source) {
     try {
-      const { file, encoded } = await readFile(source, (document) =>
+      const { files, note, encoded } = await readFile(source, (document) =>
         this.#backend.readDocument(document),
       );
-      this.#change(id, { encoded });
-      await this.#keep(home, id, this.#unlike(home, file));
+      const [first, ...pages] = files.slice(0, facts.attachments - this.waiting.length + 1);
+      if (!first) throw tooMany();
+      this.#change(id, { name: first.name, encoded });
+      await this.#keep(home, id, this.#unlike(home, first));
+      for (const page of pages) await this.#keep(home, this.#list(home, page), page);
+      if (note !== null) this.#refuse(home, note);
     } catch (thrown) {
       this.remove(id);
       const detail = BackendError.from(thrown).message;

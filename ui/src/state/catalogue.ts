@@ -6,7 +6,7 @@ import type { Use } from "../bindings/Use";
 /** Size limit of the filter "small". */
 const SMALL_BYTES = 3e9;
 
-export const FILTERS = ["fits", "small", "code", "reasoning", "languages"] as const;
+export const FILTERS = ["fits", "small", "code", "reasoning", "languages", "pictures"] as const;
 export type Filter = (typeof FILTERS)[number];
 
 /**

@@ -17,6 +17,7 @@ import type { Repository } from "../bindings/Repository";
 import type { TokenSource } from "../bindings/TokenSource";
 import { BackendError, type Backend } from "../backend/backend";
 import { sorted, unprobed } from "./advice";
+import type { Filter } from "./catalogue";
 import type { Engine } from "./engine.svelte";
 import { fetchOf, modelsOf } from "./pairFetch";
 import { errorWords } from "../messages/errors";
@@ -59,6 +60,8 @@ export function isActive({ state }: Download): boolean {
 
 export class Library {
   families = $state.raw<CatalogueFamily[] | null>(null);
+  /** Filters of the catalogue. */
+  filters = $state.raw<readonly Filter[]>([]);
   lookup = $state.raw<Lookup>({ state: "none" });
   /** Repositories found on the hub. */
   hits = $state.raw<Hits>({ state: "none" });
@@ -246,10 +249,7 @@ export class Library {
 
   /** Downloads all offers, except installed ones and those under way. */
   async get(...offers: Offer[]) {
-    const missing = offers.filter(({ id }) => {
-      const download = this.download(id);
-      return !this.installed(id) && !(download && isActive(download)) && !this.asked.includes(id);
-    });
+    const missing = offers.filter(({ id }) => !this.installed(id) && !this.isComing(id));
     this.asked = [...this.asked, ...missing.map(({ id }) => id)];
     await Promise.all(
       missing.map(async ({ id, repository, file }) => {
@@ -257,6 +257,20 @@ export class Library {
         this.asked = this.asked.filter((asked) => asked !== id);
       }),
     );
+  }
+
+  /** Downloads what an installed model lacks: its vision file. */
+  async complete({ id, repository, file }: Offer) {
+    if (this.isComing(id)) return;
+    this.asked = [...this.asked, id];
+    await this.#try(() => this.#backend.startDownload(repository, file));
+    this.asked = this.asked.filter((asked) => asked !== id);
+  }
+
+  /** Whether a download is requested or under way. */
+  isComing(id: string): boolean {
+    const download = this.download(id);
+    return (download !== undefined && isActive(download)) || this.asked.includes(id);
   }
 
   getPair = (pair: Recommendation) => this.get(...modelsOf(pair));

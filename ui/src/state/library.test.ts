@@ -150,6 +150,7 @@ test("a late answer does not replace that of a later request", async () => {
     licence: null,
     gated: false,
     files: [],
+    vision_bytes: null,
     heads: [],
   };
   fake.answers["owner/second"]?.(found);

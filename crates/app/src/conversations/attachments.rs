@@ -1,15 +1,13 @@
 //! Attachments of questions: their limits, their place in the prompt, and their token counts.
 
-use std::sync::Arc;
-
 use foretoken_documents::{DocumentText, Excerpt, block, quoted};
 use foretoken_engine::session::estimated_tokens;
 use foretoken_engine::trace::Summary;
-use foretoken_model::{Picture, Special, Tokenizer};
+use foretoken_model::{Special, Tokenizer};
 use foretoken_store as store;
 
 use super::history::{ReadMessage, is_seen};
-use super::pictures::DETAIL;
+use super::pictures::AskedPicture;
 use super::whole_files::WholeFiles;
 use crate::app::App;
 use crate::cancel::Cancel;
@@ -41,7 +39,7 @@ impl Question {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ReadQuestion {
     pub(crate) words: String,
-    pub(crate) pictures: Vec<Arc<Picture>>,
+    pub(crate) pictures: Vec<AskedPicture>,
 }
 
 impl App {
@@ -72,8 +70,8 @@ impl App {
 
     /// Counts the tokens of a picture, which are known for a model that sees.
     fn count_picture(&self, url: &str) -> Result<TokenCount> {
-        let picture = self.pictures.read(url)?;
-        let tokens = self.engine.encoder().and_then(|encoder| encoder.picture_tokens(&picture, DETAIL));
+        let AskedPicture { picture, detail } = self.pictures.read(url)?;
+        let tokens = self.engine.encoder().and_then(|encoder| encoder.picture_tokens(&picture, detail));
         Ok(TokenCount { tokens: tokens.unwrap_or(0) as u32, exact: tokens.is_some() })
     }
 
@@ -223,7 +221,7 @@ impl App {
         })
     }
 
-    fn pictures_of(&self, attached: &[store::Attached]) -> Result<Vec<Arc<Picture>>> {
+    fn pictures_of(&self, attached: &[store::Attached]) -> Result<Vec<AskedPicture>> {
         let pictures = attached.iter().filter(|file| file.kind == store::AttachmentKind::Picture);
         Ok(pictures.map(|file| self.pictures.read(&file.text)).collect::<foretoken_model::Result<_>>()?)
     }

@@ -2,14 +2,13 @@
 
 use std::borrow::Borrow;
 use std::ops::Deref;
-use std::sync::Arc;
 
 use foretoken_engine::trace::Summary;
-use foretoken_model::{ChatMessage, Picture, Role, ToolCall, call_id};
+use foretoken_model::{ChatMessage, Role, ToolCall, call_id};
 use foretoken_store::{self as store, CallState, NewCall};
 use foretoken_tools::REFUSED;
 
-use super::pictures::DETAIL;
+use super::pictures::AskedPicture;
 
 /// Results of calls that were not run, for the model.
 const STOPPED: &str = "The person stopped this call.";
@@ -19,7 +18,7 @@ const LOST: &str = "The program ended before this call did.";
 #[derive(Debug, Clone)]
 pub(crate) struct ReadMessage {
     pub(crate) message: store::Message,
-    pub(crate) pictures: Vec<Arc<Picture>>,
+    pub(crate) pictures: Vec<AskedPicture>,
 }
 
 impl From<store::Message> for ReadMessage {
@@ -110,7 +109,7 @@ fn unfinished(message: &store::Message) -> Vec<u8> {
 /// Appends a message. Consecutive messages of one role are merged, because some templates require
 /// alternating roles: questions without a reply in between, and a reply that continues an
 /// interrupted one. Pictures stand before the text.
-pub(crate) fn push(chat: &mut Vec<ChatMessage>, role: Role, text: &str, pictures: &[Arc<Picture>]) {
+pub(crate) fn push(chat: &mut Vec<ChatMessage>, role: Role, text: &str, pictures: &[AskedPicture]) {
     let mut message = match chat.pop_if(|last| last.role == role) {
         Some(mut last) => {
             if role == Role::User {
@@ -120,8 +119,8 @@ pub(crate) fn push(chat: &mut Vec<ChatMessage>, role: Role, text: &str, pictures
         }
         None => ChatMessage::new(role, ""),
     };
-    for picture in pictures {
-        message = message.with_picture(picture, DETAIL);
+    for AskedPicture { picture, detail } in pictures {
+        message = message.with_picture(picture, *detail);
     }
     message.content.push_str(text);
     chat.push(message);

@@ -10,6 +10,13 @@ use foretoken_model::error::{Error, Result};
 use foretoken_model::{Detail, Picture};
 use foretoken_senses::picture::PictureReader;
 
+/// A picture of a question.
+#[derive(Debug, Clone)]
+pub(crate) struct AskedPicture {
+    pub(crate) picture: Arc<Picture>,
+    pub(crate) detail: Detail,
+}
+
 /// Decoded pictures that are kept for the next reply.
 const KEPT: usize = 8;
 
@@ -34,13 +41,19 @@ impl Pictures {
     ///
     /// # Errors
     /// `Error::Picture` for another URL, and as [`PictureReader::read`].
-    pub(crate) fn read(&self, url: &str) -> Result<Arc<Picture>> {
-        let key = *blake3::hash(url.as_bytes()).as_bytes();
+    pub(crate) fn read(&self, url: &str) -> Result<AskedPicture> {
+        let (detail, encoded) = parts(url)?;
+        Ok(AskedPicture { picture: self.decoded(encoded)?, detail })
+    }
+
+    fn decoded(&self, encoded: &str) -> Result<Arc<Picture>> {
+        let key = *blake3::hash(encoded.as_bytes()).as_bytes();
         let kept = || self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, picture)) = kept().iter().find(|(hash, _)| *hash == key) {
             return Ok(Arc::clone(picture));
         }
-        let picture = Arc::new(self.reader.read(&bytes(url)?)?);
+        let file = STANDARD.decode(encoded).map_err(|error| Error::Picture(error.to_string()))?;
+        let picture = Arc::new(self.reader.read(&file)?);
         let mut kept = kept();
         kept.push_back((key, Arc::clone(&picture)));
         if kept.len() > KEPT {
@@ -50,14 +63,14 @@ impl Pictures {
     }
 }
 
-/// Detail of all pictures in the window.
-pub(crate) const DETAIL: Detail = Detail::Normal;
-
-/// Bytes of the file in a data URL.
-fn bytes(url: &str) -> Result<Vec<u8>> {
-    let encoded = url.strip_prefix("data:image/").and_then(|rest| rest.split_once(";base64,"));
-    let (_, encoded) = encoded.ok_or_else(|| Error::Picture("it is no data URL".to_owned()))?;
-    STANDARD.decode(encoded).map_err(|error| Error::Picture(error.to_string()))
+/// Returns the detail and the Base64 of a data URL: `data:image/png;detail=high;base64,…`. The
+/// page writes the detail as a parameter of the media type, so that it stays with the picture in
+/// the store, in branches and in exports.
+fn parts(url: &str) -> Result<(Detail, &str)> {
+    let parts = url.strip_prefix("data:image/").and_then(|rest| rest.split_once(";base64,"));
+    let (media_type, encoded) = parts.ok_or_else(|| Error::Picture("it is no data URL".to_owned()))?;
+    let is_high = media_type.split(';').any(|parameter| parameter == "detail=high");
+    Ok((if is_high { Detail::High } else { Detail::Normal }, encoded))
 }
 
 #[cfg(test)]
@@ -70,8 +83,12 @@ mod tests {
         // A red pixel.
         let url = "data:image/bmp;base64,Qk06AAAAAAAAADYAAAAoAAAAAQAAAAEAAAABABgAAAAAAAQAAAATCwAAEwsAAAAAAAAAAAAAAAD/AA==";
         let first = pictures.read(url).unwrap();
-        assert_eq!((first.width(), first.height(), first.pixels()), (1, 1, &[255, 0, 0][..]));
-        assert!(Arc::ptr_eq(&first, &pictures.read(url).unwrap()));
+        let picture = &first.picture;
+        assert_eq!((picture.width(), picture.height(), picture.pixels()), (1, 1, &[255, 0, 0][..]));
+        assert_eq!(first.detail, Detail::Normal);
+        let high = pictures.read(&url.replace("bmp;", "bmp;detail=high;")).unwrap();
+        assert_eq!(high.detail, Detail::High);
+        assert!(Arc::ptr_eq(picture, &high.picture));
         for refused in
             ["", "https://example.org/a.png", "data:text/plain;base64,QQ==", "data:image/png;base64,%%"]
         {

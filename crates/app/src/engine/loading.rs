@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use foretoken_engine::session::{Draft, DraftSource, Form, Remedy, Session, choose};
 use foretoken_forward::device::{DeviceChoice, DeviceRemark, Opened, Role};
-use foretoken_model::{Error, KvDtype, ModelConfig, ModelSource};
-use foretoken_senses::vision::{Tower, beside};
+use foretoken_model::{Error, KvDtype, ModelConfig, ModelSource, VisionSource};
+use foretoken_senses::vision::Tower;
+use foretoken_server::PromptReader;
 
 use super::local::{Local, Target, message, no_target};
 use super::why::ready_to_speculate;
@@ -54,14 +55,30 @@ impl Local {
         let Some(wanted) = wanted else { return Ok(None) };
         let dtype = kv_dtype(&self.settings, &id, source.config()?, &wanted);
         let source = self.watched(source.with_kv_dtype(dtype), &entry.label, false);
-        let session = Session::load_onto(
+        let mut session = Session::load_onto(
             &self.host,
             &source,
             Form::chat(&source, &self.host.renderer)?,
             choice,
             &wanted,
         )?;
-        Ok(self.set_target(id, entry, with_vision(session, &source)?))
+        open_vision(&mut session, source.config()?.hidden);
+        Ok(self.set_target(id, entry, session))
+    }
+
+    /// Gives the loaded target a vision file that has arrived since it was loaded.
+    pub(super) fn load_vision(&mut self) {
+        let Some(Target { id, session, entry, .. }) = &mut self.target else { return };
+        let listed = self.listed.iter().find(|(model, listed)| model.id == *id && listed.sees);
+        if session.sees() || listed.is_none() {
+            return;
+        }
+        let hidden = session.decoder.target().config().hidden;
+        open_vision(session, hidden);
+        entry.sees = session.sees();
+        let (sees, thinking) = (entry.sees, self.settings.thinking);
+        *lock(&self.prompts) = Some(PromptReader::of(session, thinking));
+        self.status.update(|status| status.sees = sees);
     }
 
     fn show_loading(&self, entry: &ModelEntry) {
@@ -76,11 +93,9 @@ impl Local {
     fn set_target(&mut self, id: String, entry: ModelEntry, session: Session) -> Option<EngineMessage> {
         let reading_rate = self.models.speeds.reading(session.path(), &session.device().label.to_string());
         let (thinks, merges_system) = (session.form().thinks(), session.form().merges_system());
-        let sees = session.sees();
         // The draft may take as long again.
         self.status.update(|status| {
             (status.target, status.thinks, status.loading) = (Some(entry.clone()), thinks, None);
-            status.sees = sees;
             status.merges_system = merges_system;
             // These belong to the previous target.
             (status.drafts, status.draft) = (Vec::new(), String::new());
@@ -253,15 +268,13 @@ fn reloaded(remedy: Remedy) -> EngineMessage {
     }
 }
 
-/// Gives a session the vision model beside its target, if there is one. One that cannot be used is
-/// only reported: the target still answers texts.
-fn with_vision(mut session: Session, source: &ModelSource) -> Result<Session> {
-    let hidden = source.config()?.hidden;
-    if let Some(path) = beside(source.path(), hidden) {
+/// Gives a session the vision model beside its target of width `hidden`, if there is one. One that
+/// cannot be used is only reported: the target still answers texts.
+fn open_vision(session: &mut Session, hidden: usize) {
+    if let Some(path) = VisionSource::beside(session.path(), hidden) {
         match Tower::open(&path, session.tokenizer(), hidden) {
             Ok(tower) => session.set_vision(Some(Box::new(tower))),
             Err(error) => tracing::warn!("{} is not used: {error}", path.display()),
         }
     }
-    Ok(session)
 }

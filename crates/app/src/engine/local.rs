@@ -186,6 +186,7 @@ impl Local {
     /// Lists the models on this computer again.
     pub(super) fn list_models(&mut self) {
         self.list_targets();
+        self.load_vision();
         self.report_speeds();
         if servers::entry(&self.settings).is_none() {
             self.choose_draft();
@@ -219,6 +220,7 @@ impl Local {
             status.read_context = status.read_context.filter(|_| !is_resized);
             status.thinks = target.and_then(|target| target.thinks);
             status.merges_system = target.is_some_and(|target| target.merges_system);
+            status.sees = session.is_some_and(Session::sees);
             status.penalties = session.map(|session| session.decoder.penalties()).unwrap_or_default();
             status.device = session.map(|session| session.device().label.clone()).unwrap_or_default();
             status.device_choice = session.map_or(&self.settings.device, Session::device_choice).clone();
@@ -235,11 +237,12 @@ impl Local {
     /// Updates the status for a target on a server: nothing is loaded or drafted here.
     fn announce_remote(&mut self, entry: ModelEntry, message: Option<EngineMessage>) {
         let (device, revision) = (servers::device(&self.settings), self.revision);
+        let sees = servers::sees(&self.settings);
         *lock(&self.prompts) = None;
         self.status.update(|status| {
             (status.phase, status.loading, status.message) = (EnginePhase::Ready, None, message);
             (status.target, status.device) = (Some(entry), device);
-            (status.thinks, status.merges_system) = (None, false);
+            (status.thinks, status.merges_system, status.sees) = (None, false, sees);
             (status.reading_rate, status.read_context) = (None, None);
             status.penalties = ModelPenalties::default();
             (status.drafts, status.draft, status.draft_device) = (Vec::new(), String::new(), None);

@@ -28,6 +28,8 @@ pub enum Use {
     Reasoning,
     /// Texts in many languages.
     Languages,
+    /// Pictures, with the vision file that is downloaded with the model.
+    Pictures,
 }
 
 /// A file, or a folder of safetensors, that can be downloaded.
@@ -148,6 +150,9 @@ pub struct Repository {
     pub gated: bool,
     /// GGUF models, and the whole repository if it is a safetensors folder.
     pub files: Vec<RepositoryFile>,
+    /// Size of the vision file that is downloaded with each GGUF model; `None` without one.
+    #[ts(type = "number | null")]
+    pub vision_bytes: Option<u64>,
     pub heads: Vec<HeadOffer>,
 }
 

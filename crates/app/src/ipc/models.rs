@@ -43,6 +43,8 @@ pub struct ModelEntry {
     pub context_window: Option<ContextWindow>,
     /// Sampling settings that its makers recommend; `None` if unknown.
     pub recommended: Option<Recommended>,
+    /// `true` if it sees pictures: it has a vision file.
+    pub sees: bool,
     /// Licence: "apache-2.0"; `None` if unknown.
     pub licence: Option<String>,
     /// Bytes of weights read per token; 0 if the model could not be read.

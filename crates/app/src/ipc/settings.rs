@@ -115,6 +115,9 @@ pub struct RemoteModel {
     pub id: String,
     /// Context length in tokens; 0 if the server does not report it.
     pub context: u32,
+    /// Whether it sees pictures; `None` if the server does not report it.
+    #[serde(default)]
+    pub sees: Option<bool>,
 }
 
 /// The local server, through which other programs use the loaded models.

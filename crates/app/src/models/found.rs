@@ -56,6 +56,7 @@ impl Computer {
             licence: repository.licence.clone(),
             gated: repository.gated,
             files: files.chain(folder).collect(),
+            vision_bytes: repository.vision.as_ref().map(|file| file.bytes),
             heads: heads(&repository.id),
         }
     }
@@ -169,8 +170,10 @@ mod tests {
                 bytes: 13_800_000_000,
             }],
             safetensors: Some(1_000),
+            vision: Some(library::RemoteFile { path: "mmproj-F16.gguf".to_owned(), bytes: 9 }),
         };
-        let Repository { files, heads, .. } = computer().repository(&repository);
+        let Repository { files, vision_bytes, heads, .. } = computer().repository(&repository);
+        assert_eq!(vision_bytes, Some(9));
         assert_eq!(files[0].id, "unsloth/gpt-oss-20b-GGUF:gpt-oss-20b-F16.gguf");
         assert!(!files[0].fits && (15.0..18.0).contains(&files[0].tokens_per_second.unwrap()), "{files:?}");
         assert_eq!((files[1].id.as_str(), files[1].file.as_deref()), ("unsloth/gpt-oss-20b-GGUF", None));

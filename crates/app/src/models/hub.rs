@@ -183,6 +183,7 @@ impl From<library::Use> for Use {
             library::Use::Code => Self::Code,
             library::Use::Reasoning => Self::Reasoning,
             library::Use::Languages => Self::Languages,
+            library::Use::Pictures => Self::Pictures,
         }
     }
 }

@@ -69,7 +69,7 @@ impl App {
         let found = client(server, &self.secrets)?.models(&|| false)?.unwrap_or_default();
         let models: Vec<_> = found
             .into_iter()
-            .map(|model| RemoteModel { id: model.id, context: model.context.unwrap_or(0) })
+            .map(|model| RemoteModel { id: model.id, context: model.context.unwrap_or(0), sees: model.sees })
             .collect();
         self.change_settings(|mut settings| {
             let same = |known: &&mut RemoteServer| known.name == name && known.address == server.address;

@@ -54,7 +54,7 @@ pub(crate) fn context(settings: &Settings) -> Result<usize> {
 pub(crate) fn entry(settings: &Settings) -> Option<ModelEntry> {
     let Chosen { server, model } = chosen(settings).ok().filter(|_| is_remote(&settings.target))?;
     let known = server.models.iter().find(|known| known.id == model);
-    let unlisted = RemoteModel { id: model.to_owned(), context: 0 };
+    let unlisted = RemoteModel { id: model.to_owned(), context: 0, sees: None };
     Some(listed(server, known.unwrap_or(&unlisted)))
 }
 
@@ -79,11 +79,21 @@ fn listed(server: &RemoteServer, model: &RemoteModel) -> ModelEntry {
         context: model.context,
         context_window: None,
         recommended: None,
+        sees: model.sees == Some(true),
         licence: None,
         read_bytes: 0,
         speed: None,
         problem: None,
     }
+}
+
+/// Returns whether pictures are sent to the chosen remote model: unless its server reports that it
+/// does not see them.
+pub(crate) fn sees(settings: &Settings) -> bool {
+    chosen(settings).is_ok_and(|Chosen { server, model }| {
+        let known = server.models.iter().find(|known| known.id == model);
+        known.is_none_or(|known| known.sees != Some(false))
+    })
 }
 
 /// Returns the label of a remote model: "Qwen/Qwen3-8B · gpu".
@@ -130,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_remote_target_is_identified_by_its_server_and_the_servers_model_name() {
-        let models = vec![RemoteModel { id: "Qwen/Qwen3-8B".to_owned(), context: 4096 }];
+        let models = vec![RemoteModel { id: "Qwen/Qwen3-8B".to_owned(), context: 4096, sees: Some(true) }];
         let server =
             RemoteServer { name: "gpu".to_owned(), address: "http://10.0.0.7:8000/v1".to_owned(), models };
         let settings = |target: &str| Settings {

@@ -46,8 +46,11 @@ export const attachments = {
   "attach.pictureTooLarge": "{name} ist zu groß: Höchstens 20 MB lassen sich anhängen.",
   "attach.pastedImage":
     "Dieses Bild lässt sich nicht einfügen. Speichere es und hänge die Datei an.",
-  "attach.unseen":
-    "{name} kann keine Bilder sehen. Wähle ein Modell mit einer Vision-Datei (mmproj).",
+  "attach.unseen": "{name} kann keine Bilder sehen.",
+  "attach.getVision": "Vision-Datei dazu laden",
+  "attach.visionComing": "Vision-Datei wird geladen…",
+  "attach.useSeeing": "{model} verwenden",
+  "attach.findSeeing": "Ein Modell laden, das es kann",
   "attach.binary":
     "{name} ist kein Text. Text, Code, CSV-, JSON-, PDF-, Word-, PowerPoint-, Excel-, EPUB- und HTML-Dateien und OpenDocument-Tabellen lassen sich anhängen.",
   "attach.oldOffice":
@@ -60,8 +63,14 @@ export const attachments = {
     "Höchstens {count, plural, one {# Datei lässt} other {# Dateien lassen}} sich an eine Nachricht hängen: Die übrigen wurden weggelassen.",
   "attach.again": "{name} ist schon angehängt.",
   "attach.unread": "{name} konnte nicht gelesen werden ({detail}). Ist die Datei noch da?",
-  "attach.scanned":
-    "In {name} steht kein Text: Die Seiten sind Bilder, und Text in Bildern wird hier nicht erkannt.",
+  "attach.scanned": "{name} enthält keinen Text, und die Seiten lassen sich nicht zeichnen.",
+  "attach.pageOf": "{name}, Seite {page}",
+  "attach.firstPages":
+    "{name} ist gescannt: {pages, plural, one {Die erste Seite ist als Bild} other {Die ersten # Seiten sind als Bilder}} angehängt, von {all}.",
+  "attach.detail": "Detail",
+  "attach.detailNormal": "Normal",
+  "attach.detailHigh": "Hoch",
+  "attach.detailTitle": "Hohes Detail liest Kleingedrucktes und braucht mehr Tokens.",
   "attach.encrypted":
     "{name} ist mit einem Passwort geschützt. Speichere eine Kopie ohne Passwort und häng die an.",
   "attach.damaged": "{name} lässt sich nicht lesen: Die Datei ist vielleicht beschädigt.",

@@ -125,6 +125,8 @@ export const library = {
   "library.quantisations": "{count, plural, one {# Quantisierung} other {# Quantisierungen}}",
   "library.aboutSize": "etwa {size} als {quantisation}",
   "library.headExists": "Draft-Heads: {kinds}",
+  "library.withVision":
+    "Zu jeder GGUF-Datei wird die Vision-Datei geladen, {size}, mit der das Modell Bilder sieht.",
   "library.headsFor": "Draft-Heads für dieses Modell",
   "library.unsupported": "Diese Architektur läuft nicht in Foretoken: {architecture}",
   "library.unrun": "von uns noch nicht ausgeführt",
@@ -137,6 +139,7 @@ export const library = {
   "library.use.code": "Code",
   "library.use.reasoning": "Nachdenken",
   "library.use.languages": "Sprachen",
+  "library.use.pictures": "Bilder",
   "library.details": "Details",
   "library.about.qwen3":
     "Denkt nach, bevor es antwortet; stark bei Fragen, Mathematik und in vielen Sprachen.",

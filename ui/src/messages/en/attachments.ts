@@ -43,7 +43,11 @@ export const attachments = {
     "{name} is a picture of a kind that cannot be read. PNG, JPEG, WebP, GIF and BMP can be attached.",
   "attach.pictureTooLarge": "{name} is too large: at most 20 MB can be attached.",
   "attach.pastedImage": "This picture cannot be pasted. Save it and attach the file.",
-  "attach.unseen": "{name} cannot see pictures. Choose a model with a vision file (mmproj).",
+  "attach.unseen": "{name} cannot see pictures.",
+  "attach.getVision": "Get its vision file",
+  "attach.visionComing": "Getting its vision file…",
+  "attach.useSeeing": "Use {model}",
+  "attach.findSeeing": "Get a model that can",
   "attach.binary":
     "{name} is not text. Text, code, CSV, JSON, PDF, Word, PowerPoint, Excel, OpenDocument sheets, EPUB and HTML files can be attached.",
   "attach.oldOffice":
@@ -56,8 +60,14 @@ export const attachments = {
     "At most {count, plural, one {# file} other {# files}} can be attached to a message: the others were left out.",
   "attach.again": "{name} is attached already.",
   "attach.unread": "{name} could not be read ({detail}). Is it still there?",
-  "attach.scanned":
-    "{name} has no text in it: its pages are pictures, and text in pictures is not recognised here.",
+  "attach.scanned": "{name} has no text in it, and its pages cannot be drawn.",
+  "attach.pageOf": "{name}, page {page}",
+  "attach.firstPages":
+    "{name} is scanned: its first {pages, plural, one {page is} other {# pages are}} attached as pictures, of {all}.",
+  "attach.detail": "Detail",
+  "attach.detailNormal": "Normal",
+  "attach.detailHigh": "High",
+  "attach.detailTitle": "High detail reads small print and takes more tokens.",
   "attach.encrypted":
     "{name} is protected with a password. Save a copy without it, and attach that.",
   "attach.damaged": "{name} cannot be read: it may be damaged.",

@@ -122,6 +122,8 @@ export const library = {
   "library.quantisations": "{count, plural, one {# quantisation} other {# quantisations}}",
   "library.aboutSize": "about {size} as {quantisation}",
   "library.headExists": "Draft heads: {kinds}",
+  "library.withVision":
+    "With each GGUF file comes the vision file, {size}, with which the model sees pictures.",
   "library.headsFor": "Draft heads for this model",
   "library.unsupported": "Foretoken does not run this architecture: {architecture}",
   "library.unrun": "not run by us yet",
@@ -134,6 +136,7 @@ export const library = {
   "library.use.code": "Code",
   "library.use.reasoning": "Reasoning",
   "library.use.languages": "Languages",
+  "library.use.pictures": "Pictures",
   "library.details": "Details",
   "library.about.qwen3": "Thinks before it answers; strong at questions, maths and many languages.",
   "library.about.qwen3-2507": "Answers at once; a good all-rounder in many languages.",
