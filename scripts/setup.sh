@@ -88,6 +88,7 @@ find_missing() {
     missing WebKitWebDriver webkit2gtk-driver webkit2gtk4.1 webkit2gtk-4.1 "types and clicks in the window tests"
     missing xdotool xdotool xdotool xdotool "turns the mouse wheel in the window tests"
     missing xclip xclip xclip xclip "copies a picture in the window tests"
+    missing dbus-daemon dbus-daemon dbus-daemon dbus "shows a tray icon in the window tests"
     [ "$1" = tests ] && return
     missing lintian lintian lintian lintian "checks Debian packages"
     missing desktop-file-validate desktop-file-utils desktop-file-utils desktop-file-utils "checks menu entries"

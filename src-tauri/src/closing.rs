@@ -1,11 +1,15 @@
-//! Closing of the window: the page first saves what waits to be saved.
+//! Closing of the window: it is hidden if the program keeps running in the tray. Otherwise the page
+//! first saves what waits to be saved.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use tauri::{CloseRequestApi, Manager, Window};
+use tauri::{AppHandle, CloseRequestApi, Manager, Window};
+
+use crate::tray::Tray;
+use crate::window::MAIN;
 
 /// Longest time that the page gets to save before the window closes anyway.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -23,21 +27,46 @@ impl Closing {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Handles a request to close `window`: the first one is deferred until the page has saved.
+    /// Handles a request to close the main window: hides it, or defers the first request until the
+    /// page has saved.
     pub fn request(&self, window: &Window, api: &CloseRequestApi) {
+        if self.0.load(Ordering::Relaxed) {
+            return;
+        }
+        let handle = window.app_handle();
+        let hidden = window.state::<Tray>().keeps_running(handle) && window.hide().is_ok();
+        if hidden || self.ask_page(handle) {
+            api.prevent_close();
+        }
+    }
+
+    /// Closes the main window, hidden or not, once the page has saved.
+    pub fn quit(&self, handle: &AppHandle) {
+        if !self.ask_page(handle) {
+            destroy(handle);
+        }
+    }
+
+    /// Asks the page to save and close, once; returns whether it was asked now.
+    fn ask_page(&self, handle: &AppHandle) -> bool {
         if self.0.swap(true, Ordering::Relaxed) {
-            return;
+            return false;
         }
-        let asked = window.get_webview_window(window.label()).is_some_and(|page| page.eval(ASK_PAGE).is_ok());
-        if !asked {
-            return;
+        let asked = handle.get_webview_window(MAIN).is_some_and(|page| page.eval(ASK_PAGE).is_ok());
+        if asked {
+            let handle = handle.clone();
+            thread::spawn(move || {
+                thread::sleep(LONGEST);
+                destroy(&handle);
+            });
         }
-        api.prevent_close();
-        let window = window.clone();
-        thread::spawn(move || {
-            thread::sleep(LONGEST);
-            // The window may be closed already.
-            let _ = window.destroy();
-        });
+        asked
+    }
+}
+
+/// Closes the main window without a request; it may be closed already.
+fn destroy(handle: &AppHandle) {
+    if let Some(window) = handle.get_webview_window(MAIN) {
+        let _ = window.destroy();
     }
 }

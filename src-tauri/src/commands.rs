@@ -17,12 +17,12 @@ use foretoken_app::App;
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{
     Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, Attached, CallDecision, CatalogueFamily, CheckProgress,
-    CommandError, ContextUse, Conversation, ConversationFolder, ConversationSetup, DocumentSearchStatus,
-    Download, EngineChange, ErrorCode, Export, FileDrag, FilledArgument, Folder, FoundRepository,
-    ImportProgress, ImportableServers, Imported, ImportedTrace, Message, ModelEntry, PairSpeedup, Preset,
-    PresetValues, Recommendation, Reply, ReplyCheck, ReplyEvent, Repository, SearchHit, SearchService, Sent,
-    ServerContents, ServerRequest, ServerStatus, Settings, Theme, TokenCount, TokenSource, ToolRule,
-    ToolsStatus, TraceStorage, Unsent, UnsentEdit, UnsentFile, ViewState,
+    CommandError, ContextUse, Conversation, ConversationFolder, ConversationSetup, Desktop,
+    DocumentSearchStatus, Download, EngineChange, ErrorCode, Export, FileDrag, FilledArgument, Folder,
+    FoundRepository, ImportProgress, ImportableServers, Imported, ImportedTrace, Message, ModelEntry,
+    PairSpeedup, Preset, PresetValues, Recommendation, Reply, ReplyCheck, ReplyEvent, Repository, SearchHit,
+    SearchService, Sent, ServerContents, ServerRequest, ServerStatus, Settings, Theme, TokenCount,
+    TokenSource, ToolRule, ToolsStatus, TraceStorage, TrayWords, Unsent, UnsentEdit, UnsentFile, ViewState,
 };
 use foretoken_app::pace::{EventSender, Pace, Pacer};
 
@@ -36,8 +36,11 @@ use crate::login;
 use crate::notices::Notices;
 use crate::preview::Preview;
 use crate::printing;
+use crate::quick;
+use crate::shortcut::QuickShortcut;
 use crate::theme::SystemTheme;
-use crate::window;
+use crate::tray::{self, Tray};
+use crate::window::{self, MAIN};
 
 /// Makes a Tauri command of each function. It runs on its own thread where it may take long, and
 /// its types are exported to the page. Its first name is the [`Shell`].
@@ -86,7 +89,24 @@ commands! {
         if saved.appearance.text_size != before.text_size {
             window::zoom(&shell.window()?, saved.appearance.text_size);
         }
+        shell.state::<Tray>()?.follow(shell.0);
+        shell.state::<QuickShortcut>()?.follow(shell.0);
         Ok(saved)
+    }
+    fn desktop(shell) -> Desktop {
+        Ok(Desktop { tray: tray::is_offered(), shortcut: shell.state::<QuickShortcut>()?.problem() })
+    }
+    fn hide_quick(shell) -> () {
+        quick::hide(shell.0);
+        Ok(())
+    }
+    fn continue_in_main(shell, conversation: i64) -> () {
+        quick::continue_in_main(shell.0, conversation);
+        Ok(())
+    }
+    fn name_tray(shell, words: TrayWords) -> () {
+        shell.state::<Tray>()?.name(shell.0, words);
+        Ok(())
     }
     fn view_state(shell) -> Option<ViewState> { shell.app()?.view_state() }
     fn save_view_state(shell, state: ViewState) -> () { shell.app()?.save_view_state(&state) }
@@ -367,12 +387,12 @@ impl Shell<'_> {
 
     fn window(&self) -> Result<WebviewWindow> {
         let closed = || CommandError::new(ErrorCode::Internal, "The window is closed.");
-        self.0.get_webview_window("main").ok_or_else(closed)
+        self.0.get_webview_window(MAIN).ok_or_else(closed)
     }
 
     /// Applies the theme to the page and to the window around it.
     fn show_theme(&self, theme: Theme) {
-        if let (Ok(system), Some(window)) = (self.state::<SystemTheme>(), self.0.get_webview_window("main")) {
+        if let (Ok(system), Some(window)) = (self.state::<SystemTheme>(), self.0.get_webview_window(MAIN)) {
             system.show(&window, theme);
         }
     }

@@ -12,6 +12,8 @@
 //! - `reloading`: loads the page again when its process ends; `rendering`: whether WebKit
 //!   composites the page; `spelling`: checks typed text on Linux
 //! - `theme`: light or dark window decorations; `login`: start at login; `log`: log files
+//! - `quick`: the window for a quick question; `shortcut`: its global shortcut
+//! - `tray`: the tray icon; `tray_host`: the part of a Linux desktop that shows it
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -32,14 +34,19 @@ mod notices;
 mod opened;
 mod preview;
 mod printing;
+mod quick;
 #[cfg(target_os = "linux")]
 mod reloading;
 #[cfg(target_os = "linux")]
 mod rendering;
+mod shortcut;
 #[cfg(target_os = "linux")]
 mod spelling;
 mod start;
 mod theme;
+mod tray;
+#[cfg(target_os = "linux")]
+mod tray_host;
 mod window;
 
 use std::env;
@@ -48,7 +55,8 @@ use std::sync::Arc;
 use std::thread;
 
 use foretoken_app::App;
-use tauri::{Manager, WindowEvent};
+use tauri::{Manager, Window, WindowEvent};
+use tauri_plugin_window_state::StateFlags;
 
 use attach_words::AttachWords;
 use closing::Closing;
@@ -56,6 +64,9 @@ use drag::Drags;
 use imported_traces::ImportedTraces;
 use notices::Notices;
 use preview::Preview;
+use quick::QUICK;
+use shortcut::QuickShortcut;
+use tray::Tray;
 
 /// Opens the window and runs until it is closed. Must be called before there is a second thread.
 ///
@@ -72,10 +83,19 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
     let application = tauri::Builder::default()
         .register_uri_scheme_protocol(preview::SCHEME, move |_, request| shown.respond(&request))
         .plugin(tauri_plugin_single_instance::init(|app, arguments, folder| {
-            window::raise(app);
+            if quick::is_wanted(&arguments) {
+                quick::open(app);
+            } else {
+                window::raise(app);
+            }
             app.state::<Drags>().open(&opened::files(arguments.into_iter().skip(1), Path::new(&folder)));
         }))
-        .plugin(tauri_plugin_window_state::Builder::new().build())
+        .plugin(
+            tauri_plugin_window_state::Builder::new()
+                .with_state_flags(kept_of_the_window())
+                .with_denylist(&[QUICK])
+                .build(),
+        )
         .plugin(tauri_plugin_dialog::init())
         .plugin(tauri_plugin_autostart::Builder::new().app_name("Foretoken").build())
         .manage(drags)
@@ -84,18 +104,16 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
         .manage(ImportedTraces::default())
         .manage(Notices::default())
         .manage(preview)
+        .manage(QuickShortcut::default())
+        .manage(Tray::default())
         .invoke_handler(commands::handler())
+        .on_menu_event(|app, event| tray::choose(app, event.id().as_ref()))
+        .on_tray_icon_event(|app, event| tray::click(app, &event))
         .on_window_event(|window, event| {
-            if let WindowEvent::DragDrop(event) = event {
-                window.state::<Drags>().show_event(event);
-            }
-            if let WindowEvent::CloseRequested { api, .. } = event {
-                window.state::<Closing>().request(window, api);
-            }
-            if let WindowEvent::Destroyed = event
-                && let Some(app) = window.try_state::<Arc<App>>()
-            {
-                app.quit();
+            if window.label() == QUICK {
+                handle_quick(window, event);
+            } else {
+                handle_main(window, event);
             }
         })
         .setup(move |app| {
@@ -117,4 +135,32 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
         }
     });
     Ok(())
+}
+
+/// Handles an event of the main window; its end is the program's.
+fn handle_main(window: &Window, event: &WindowEvent) {
+    match event {
+        WindowEvent::DragDrop(event) => window.state::<Drags>().show_event(event),
+        WindowEvent::CloseRequested { api, .. } => window.state::<Closing>().request(window, api),
+        WindowEvent::Destroyed => {
+            quick::close(window.app_handle());
+            if let Some(app) = window.try_state::<Arc<App>>() {
+                app.quit();
+            }
+        }
+        _ => (),
+    }
+}
+
+/// Handles an event of the window for a quick question, which is hidden instead of closed.
+fn handle_quick(window: &Window, event: &WindowEvent) {
+    if let WindowEvent::CloseRequested { api, .. } = event {
+        api.prevent_close();
+        quick::hide(window.app_handle());
+    }
+}
+
+/// Parts of the window's state that the next start restores: not that it was hidden.
+fn kept_of_the_window() -> StateFlags {
+    StateFlags::all() - StateFlags::VISIBLE
 }

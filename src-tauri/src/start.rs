@@ -13,8 +13,11 @@ use tauri_plugin_dialog::{DialogExt, MessageDialogButtons, MessageDialogKind};
 
 use crate::log::keep_log;
 use crate::login;
+use crate::quick;
+use crate::shortcut::QuickShortcut;
 use crate::theme::SystemTheme;
-use crate::window;
+use crate::tray::Tray;
+use crate::window::{self, MAIN};
 
 /// Exit code of a failed start.
 const NO_START: i32 = 1;
@@ -37,9 +40,10 @@ pub fn start(handle: &AppHandle, apply: impl Fn() + Send + 'static) {
     login::follow_system(handle, &app);
     let appearance = app.settings().appearance;
     handle.manage(Arc::new(Pace::default()));
-    handle.manage(Arc::new(app));
+    let app = Arc::new(app);
+    handle.manage(Arc::clone(&app));
     let main = handle.clone();
-    let opened = handle.run_on_main_thread(move || match window::open(&main) {
+    let opened = handle.run_on_main_thread(move || match window::open(&main, MAIN) {
         Ok(window) => {
             let system = SystemTheme::ask();
             if appearance.theme != Theme::System {
@@ -47,6 +51,11 @@ pub fn start(handle: &AppHandle, apply: impl Fn() + Send + 'static) {
             }
             window::zoom(&window, appearance.text_size);
             main.manage(system);
+            main.state::<Tray>().start(&main, &app);
+            main.state::<QuickShortcut>().follow(&main);
+            if quick::is_wanted(&std::env::args().collect::<Vec<_>>()) {
+                quick::open(&main);
+            }
             apply();
         }
         Err(error) => {

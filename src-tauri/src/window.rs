@@ -6,13 +6,17 @@ use tauri::{AppHandle, Manager, Url, WebviewWindow, WebviewWindowBuilder};
 
 use crate::preview::is_preview;
 
-/// Opens the window that the configuration describes.
+/// Label of the window, as the configuration has it.
+pub const MAIN: &str = "main";
+
+/// Opens the window that the configuration describes under `label`.
 ///
 /// # Errors
 /// If the system has no display.
-pub fn open(handle: &AppHandle) -> tauri::Result<WebviewWindow> {
+pub fn open(handle: &AppHandle, label: &str) -> tauri::Result<WebviewWindow> {
     let config = handle.config();
-    let window = config.app.windows.first().ok_or(tauri::Error::WindowNotFound)?;
+    let window = config.app.windows.iter().find(|window| window.label == label);
+    let window = window.ok_or(tauri::Error::WindowNotFound)?;
     let development = config.build.dev_url.clone().filter(|_| tauri::is_dev());
     let window = WebviewWindowBuilder::from_config(handle, window)?
         .on_navigation(move |url| {
@@ -46,9 +50,10 @@ pub fn open(handle: &AppHandle) -> tauri::Result<WebviewWindow> {
     Ok(window)
 }
 
-/// Brings the window to the front.
+/// Brings the window to the front, even if it is hidden.
 pub fn raise(handle: &AppHandle) {
-    if let Some(window) = handle.get_webview_window("main") {
+    if let Some(window) = handle.get_webview_window(MAIN) {
+        let _ = window.show();
         let _ = window.unminimize();
         let _ = window.set_focus();
     }

@@ -5,6 +5,8 @@
 #[cfg(target_os = "linux")]
 pub mod animation;
 pub mod client;
+#[cfg(target_os = "linux")]
+pub mod display;
 mod extent;
 mod gguf_file;
 mod head_files;
@@ -24,11 +26,15 @@ mod random_vision;
 mod real_shape;
 mod scan;
 pub mod served;
+#[cfg(target_os = "linux")]
+pub mod session_bus;
 #[cfg(unix)]
 mod slow_child;
 pub mod spread;
 mod starter_folder;
 mod table_model;
+#[cfg(target_os = "linux")]
+pub mod tray;
 #[cfg(target_os = "linux")]
 pub mod window;
 

@@ -26,6 +26,12 @@ pub fn below(root: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
+/// Returns whether a process runs; one that has ended may wait for its parent.
+pub fn is_alive(process: u32) -> bool {
+    let ended = |fields: Vec<String>| ["Z", "X"].contains(&fields[0].as_str());
+    stat(&Path::new("/proc").join(process.to_string())).is_some_and(|(_, fields)| !ended(fields))
+}
+
 /// Time since a process was started.
 pub fn age(process: u32) -> Duration {
     let (_, fields) = stat(&Path::new("/proc").join(process.to_string())).unwrap();

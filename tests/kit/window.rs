@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use fantoccini::elements::Element;
@@ -15,11 +15,15 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::json;
 use tokio::sync::{Mutex, MutexGuard};
 
+use crate::display::{GrabbedKey, request_close};
 use crate::picture::Region;
 use crate::processes;
 
 /// Timeout of waits.
 pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Name of the window for a quick question.
+const QUICK: &str = "^Foretoken Quick$";
 
 /// One window at a time: each computes on all cores.
 static TURN: Mutex<()> = Mutex::const_new(());
@@ -188,6 +192,48 @@ impl Window {
         self.send_input(&["key", keys]);
     }
 
+    /// Returns whether the application's window is on the display.
+    pub fn is_visible(&self) -> bool {
+        !self.windows_named("^Foretoken$").is_empty()
+    }
+
+    /// Returns whether the window for a quick question is on the display.
+    pub fn is_quick_visible(&self) -> bool {
+        !self.windows_named(QUICK).is_empty()
+    }
+
+    /// Sends keys to the window for a quick question, to which a window manager gives the focus.
+    pub fn send_to_quick(&self, arguments: &[&str]) {
+        self.send_input(&["search", "--onlyvisible", "--name", QUICK, "windowfocus", "--sync"]);
+        self.send_input(arguments);
+    }
+
+    /// Takes Ctrl+Alt and a letter from all other programs on the display.
+    pub fn grab_key(&self, letter: char) -> GrabbedKey {
+        GrabbedKey::take(&self.display_name, letter)
+    }
+
+    /// Closes the window as its frame's button does: the application is asked to.
+    pub fn request_close(&self) {
+        for window in self.windows_named("^Foretoken$") {
+            request_close(&self.display_name, window);
+        }
+    }
+
+    /// Ids of the visible windows on the display whose name matches.
+    fn windows_named(&self, name: &str) -> Vec<u32> {
+        let find = ["search", "--onlyvisible", "--name", name];
+        let found = Command::new("xdotool").args(find).env("DISPLAY", &self.display_name).output().unwrap();
+        String::from_utf8(found.stdout).unwrap().lines().map(|id| id.parse().unwrap()).collect()
+    }
+
+    /// Starts the application once more and waits for the end of that.
+    pub fn start_again(&self, data: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> ExitStatus {
+        let mut start = Command::new(crate::application());
+        start.args(arguments).env("DISPLAY", &self.display_name).env("FORETOKEN_DATA_DIR", data);
+        start.envs(variables.iter().copied()).stderr(Stdio::null()).status().unwrap()
+    }
+
     /// Sends keys or pointer events through the display to whatever is under the pointer or
     /// focused.
     pub fn send_input(&self, arguments: &[&str]) {
@@ -225,6 +271,12 @@ impl Window {
     /// the whole text.
     pub async fn why(&self) -> String {
         self.attribute("[data-testid='speed-pill'] [aria-label]", "aria-label").await.unwrap_or_default()
+    }
+
+    /// Scrolls an element to the middle of what it is in.
+    pub async fn scroll_to(&self, name: &str) {
+        let script = "document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })";
+        self.evaluate(script, json!(format!("[data-testid='{name}']"))).await;
     }
 
     /// Unfolds a section of the inspector, if it is folded.

@@ -99,3 +99,10 @@ test("file dialogs are named in the language of the page", async () => {
   await window.app.chooseModelFile();
   expect(chosen).toHaveBeenLastCalledWith("Modell wählen", "GGUF-Modelle");
 });
+
+test("the tray icon's menu is named in the language of the page", async () => {
+  const named = vi.spyOn(window.backend, "nameTray");
+  await speak("de");
+  const words = named.mock.lastCall?.[0];
+  expect([words?.open, words?.running]).toEqual(["Foretoken öffnen", "Lokaler Server: {url}"]);
+});

@@ -6,6 +6,7 @@ import "./mono.css";
 import "./theme.css";
 import "./app.css";
 import { mount } from "svelte";
+import Quick from "./Quick.svelte";
 import Window from "./Window.svelte";
 import { chooseBackend } from "./backend/choose";
 import { frames } from "./frames";
@@ -18,7 +19,8 @@ showTheme("system");
 showLanguage("system");
 
 let backend = await chooseBackend();
-if (new URLSearchParams(location.search).has("meter")) {
+const options = new URLSearchParams(location.search);
+if (options.has("meter")) {
   const { Meter } = await import("./meter");
   window.foretokenMeter = new Meter(frames);
   backend = window.foretokenMeter.watch(backend);
@@ -27,7 +29,16 @@ const app = new App(backend);
 const target = document.getElementById("app");
 // Loaded before the first paint, so that panels, colours and texts do not jump.
 await Promise.all([app.settings.load(), app.view.load()]);
-if (target) mount(Window, { target, props: { app } });
-// The shell dispatches this event before the window closes.
-addEventListener("foretoken-close", () => void app.quit());
-void app.start();
+const isQuick = options.has("quick");
+if (target) mount(isQuick ? Quick : Window, { target, props: { app } });
+if (!isQuick) {
+  // The shell dispatches these events: before the window closes, after the tray icon's menu has
+  // switched the local server, and after a quick question.
+  addEventListener("foretoken-close", () => void app.quit());
+  addEventListener("foretoken-server", () => void app.settings.refreshServer());
+  addEventListener("foretoken-asked", () => void app.conversations.load());
+  addEventListener("foretoken-open", (event) => {
+    if (event instanceof CustomEvent) void app.takeOver(Number(event.detail));
+  });
+  void app.start();
+}

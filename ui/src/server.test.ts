@@ -29,6 +29,16 @@ test("the switch explains why the server does not run, and shows nothing while i
   expect(status()).toBe("");
 });
 
+test("the switch follows one that the tray icon's menu has changed, and other changes stay", async () => {
+  const { settings } = window.app;
+  const { server } = await window.backend.settings();
+  settings.changeServer({ key: "secret" });
+  const stored = { ...defaults, server: { ...server, enabled: true } };
+  vi.spyOn(window.backend, "settings").mockResolvedValue(stored);
+  await settings.refreshServer();
+  expect(settings.values.server).toEqual({ ...server, enabled: true, key: "secret" });
+});
+
 test("the address of a running server can be copied", async () => {
   window.app.server.status = { url: "http://127.0.0.1:8642/v1", problem: null };
   await window.pass(0);

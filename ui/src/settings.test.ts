@@ -259,6 +259,9 @@ const OTHERS: Partial<Record<SettingId, Partial<Settings>>> = {
   embedding_model: { embedding_model: "owner/model" },
   notifications: { notifications: false },
   start_at_login: { start_at_login: true },
+  tray_icon: { tray_icon: true },
+  keep_in_tray: { keep_in_tray: true },
+  quick_shortcut: { quick_shortcut: "control+Space" },
   write_titles: { write_titles: false },
   keep_traces: { keep_traces: false },
 };
@@ -389,4 +392,18 @@ test("a problem is shown below the content of a dialog, which stays in place", a
   await window.pass();
   expect(content.nextElementSibling?.textContent).toContain("The disk is full.");
   expect(content.previousElementSibling).toBe(before);
+});
+
+test("a desktop without a tray is named while the icon is on, and nothing is kept without it", async () => {
+  const { settings } = window.app;
+  settings.values = { ...defaults };
+  await window.click("settings-tab-appearance");
+  const chosen = () => [settings.values.tray_icon, settings.values.keep_in_tray];
+  expect(window.find("settings-no-tray")).toBeNull();
+  await window.click("settings-keep-in-tray");
+  await window.pass(0);
+  expect(chosen()).toEqual([true, true]);
+  expect(window.present("settings-no-tray").textContent).toContain("AppIndicator");
+  await window.click("settings-tray-icon");
+  expect(chosen()).toEqual([false, false]);
 });

@@ -169,6 +169,7 @@ test("focused elements have a ring, or another indicator", () => {
     /outline: (none|0)\b/.test(source),
   );
   const fields = [
+    "./Quick.svelte",
     "./components/conversation/Composer.svelte",
     "./components/conversation/QuestionEditor.svelte",
     "./components/ui/listbox/FilterList.svelte",

@@ -85,8 +85,8 @@ export class WindowFixture {
   }
 }
 
-/** Stubs of browser features that jsdom lacks. */
-function stubBrowser() {
+/** Stubs of browser features that jsdom lacks; time passes only on request. */
+export function stubBrowser() {
   vi.useFakeTimers({
     toFake: [
       ...(["setTimeout", "clearTimeout", "requestAnimationFrame", "cancelAnimationFrame"] as const),

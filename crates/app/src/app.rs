@@ -270,6 +270,27 @@ impl App {
         self.serving.status()
     }
 
+    /// Calls `watcher` with the local server's current status immediately and with every later one;
+    /// it must not wait for this application.
+    pub fn watch_server(&self, watcher: impl Fn(&ServerStatus) -> bool + Send + 'static) {
+        self.serving.watch(watcher);
+    }
+
+    /// Starts or stops the local server, and stores that. A server that could not be started is
+    /// tried again.
+    pub fn switch_server(&self, on: bool) -> Result<Settings> {
+        let switch = |enabled| {
+            self.change_settings(|mut settings| {
+                settings.server.enabled = enabled;
+                settings
+            })
+        };
+        if on && self.settings().server.enabled {
+            switch(false)?;
+        }
+        switch(on)
+    }
+
     /// Returns the latest requests to the local server, the latest first; none while it is stopped.
     pub fn server_requests(&self) -> Vec<ServerRequest> {
         self.serving.requests()

@@ -5,10 +5,11 @@
 //! - [`attachments`]: attachments of questions
 //! - [`library`]: the hub's models, downloads, advice on drafts
 //! - [`proof`]: checks of replies, the arena; [`server`]: the local server; [`view`]: view state of
-//!   the window; [`tools`]: servers of tools, and calls
+//!   the window; [`tools`]: servers of tools, and calls; [`desktop`]: the tray icon
 
 mod attachments;
 mod conversations;
+mod desktop;
 mod engine;
 mod library;
 mod models;
@@ -30,6 +31,7 @@ pub use conversations::{
     Conversation, ConversationFolder, Export, ExportForm, FOLDER_NAME, ImportProgress, Imported, LeftOut,
     Message, Reply, ReplyEvent, Role, SearchHit,
 };
+pub use desktop::{Desktop, ShortcutProblem, TrayWords};
 pub use engine::{
     DeviceOption, DraftRemark, EngineChange, EngineMessage, EnginePhase, EngineStatus, Loading, MemoryUse,
     OffReason, ReadContext, Speculating, Why,

@@ -56,6 +56,9 @@ impl Default for Settings {
             appearance: Appearance::default(),
             notifications: true,
             start_at_login: false,
+            tray_icon: false,
+            keep_in_tray: false,
+            quick_shortcut: String::new(),
             write_titles: true,
             keep_traces: true,
             added_models: Vec::new(),
@@ -455,6 +458,9 @@ mod tests {
         });
         // The macro has a limit of fields.
         changed["start_at_login"] = true.into();
+        changed["tray_icon"] = true.into();
+        changed["keep_in_tray"] = true.into();
+        changed["quick_shortcut"] = "control+Space".into();
         changed["embedding_model"] = "/embedder".into();
         changed
     }

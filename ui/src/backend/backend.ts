@@ -16,6 +16,7 @@ import type { ContextUse } from "../bindings/ContextUse";
 import type { Conversation } from "../bindings/Conversation";
 import type { ConversationFolder } from "../bindings/ConversationFolder";
 import type { ConversationSetup } from "../bindings/ConversationSetup";
+import type { Desktop } from "../bindings/Desktop";
 import type { DocumentSearchStatus } from "../bindings/DocumentSearchStatus";
 import type { DocumentText } from "../bindings/DocumentText";
 import type { Download } from "../bindings/Download";
@@ -55,6 +56,7 @@ import type { TokenSource } from "../bindings/TokenSource";
 import type { ToolRule } from "../bindings/ToolRule";
 import type { ToolsStatus } from "../bindings/ToolsStatus";
 import type { TraceStorage } from "../bindings/TraceStorage";
+import type { TrayWords } from "../bindings/TrayWords";
 import type { Unsent } from "../bindings/Unsent";
 import type { UnsentEdit } from "../bindings/UnsentEdit";
 import type { UnsentFile } from "../bindings/UnsentFile";
@@ -180,6 +182,14 @@ export interface Backend {
   chooseModelFolder(title: string): Promise<string | null>;
   /** Sets the title and the names of the filters of the dialog for attachments. */
   nameAttachDialog(title: string, readable: string, all: string): Promise<void>;
+  /** Fetches what the desktop offers now. */
+  desktop(): Promise<Desktop>;
+  /** Sets the words of the tray icon's menu. */
+  nameTray(words: TrayWords): Promise<void>;
+  /** Hides the window for a quick question. */
+  hideQuick(): Promise<void>;
+  /** Hides that window and opens a conversation in the main one. */
+  continueInMain(conversation: number): Promise<void>;
   /** Calls `onDrag` when files are dragged over the window, leave it, or are dropped. */
   watchFileDrags(onDrag: (drag: FileDrag) => void): Promise<void>;
   /** A file that was dropped on the window, by its path. */

@@ -120,6 +120,16 @@ export function backendOver(call: Call, channel: Receive): Backend {
     nameAttachDialog: async (title, readable, all) => {
       await call("name_attach_dialog", { title, readable, all });
     },
+    desktop: () => call("desktop", {}),
+    nameTray: async (words) => {
+      await call("name_tray", { words });
+    },
+    hideQuick: async () => {
+      await call("hide_quick", {});
+    },
+    continueInMain: async (conversation) => {
+      await call("continue_in_main", { conversation });
+    },
     watchFileDrags: async (onDrag) => {
       await call("watch_file_drags", { onDrag: channel(onDrag) });
     },

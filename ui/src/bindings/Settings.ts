@@ -102,6 +102,19 @@ notifications: boolean,
  */
 start_at_login: boolean, 
 /**
+ * Shows an icon in the desktop's tray.
+ */
+tray_icon: boolean, 
+/**
+ * Keeps running in the tray when the window is closed; only with an icon that is shown.
+ */
+keep_in_tray: boolean, 
+/**
+ * Global shortcut that opens the window for a quick question, such as "control+shift+Space";
+ * empty for none.
+ */
+quick_shortcut: string, 
+/**
  * Lets the model title new conversations, if it is large enough.
  */
 write_titles: boolean, 

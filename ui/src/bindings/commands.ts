@@ -13,6 +13,7 @@ import type { ContextUse } from "./ContextUse";
 import type { Conversation } from "./Conversation";
 import type { ConversationFolder } from "./ConversationFolder";
 import type { ConversationSetup } from "./ConversationSetup";
+import type { Desktop } from "./Desktop";
 import type { DocumentSearchStatus } from "./DocumentSearchStatus";
 import type { DocumentText } from "./DocumentText";
 import type { Download } from "./Download";
@@ -50,6 +51,7 @@ import type { TokenSource } from "./TokenSource";
 import type { ToolRule } from "./ToolRule";
 import type { ToolsStatus } from "./ToolsStatus";
 import type { TraceStorage } from "./TraceStorage";
+import type { TrayWords } from "./TrayWords";
 import type { Unsent } from "./Unsent";
 import type { UnsentEdit } from "./UnsentEdit";
 import type { UnsentFile } from "./UnsentFile";
@@ -61,6 +63,10 @@ export type Commands = {
   open_folder: { args: { folder: Folder }, returns: null },
   settings: { args: {}, returns: Settings },
   save_settings: { args: { settings: Settings }, returns: Settings },
+  desktop: { args: {}, returns: Desktop },
+  hide_quick: { args: {}, returns: null },
+  continue_in_main: { args: { conversation: number }, returns: null },
+  name_tray: { args: { words: TrayWords }, returns: null },
   view_state: { args: {}, returns: ViewState | null },
   save_view_state: { args: { state: ViewState }, returns: null },
   unsent: { args: {}, returns: Array<Unsent> },

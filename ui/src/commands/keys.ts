@@ -12,7 +12,8 @@ export interface Keys {
   shift?: boolean;
 }
 
-const APPLE = /Mac|iPhone|iPad/.test(navigator.userAgent);
+/** Whether this is a Mac. */
+export const APPLE = /Mac|iPhone|iPad/.test(navigator.userAgent);
 
 const ARROWS: Readonly<Record<string, string>> = {
   ArrowLeft: "←",
@@ -33,7 +34,8 @@ const NAMED = {
   PageDown: "keys.pageDown",
 } as const;
 
-function nameOf(key: string): string {
+/** Name of a key, by its value of `KeyboardEvent.key`. */
+export function nameOf(key: string): string {
   const named = Object.entries(NAMED).find(([known]) => known === key);
   return named ? t(named[1]) : (ARROWS[key] ?? key);
 }

@@ -23,7 +23,7 @@ const sources = import.meta.glob<string>(
 
 const EXCEPTIONS = new Set([
   // Names, and words that are equal in all languages.
-  ...["Foretoken", "English", "Deutsch", "ms", "hf_…"],
+  ...["Foretoken", "English", "Deutsch", "ms", "hf_…", "Alt", "foretoken --quick"],
   ...["/home/me/models/model.gguf", "http://192.168.1.5:8000/v1", "http://localhost:8080"],
   "https://huggingface.co",
   // Texts for the browser.

@@ -3,10 +3,12 @@ import { createContext } from "svelte";
 import type { AppInfo } from "../bindings/AppInfo";
 import { BackendError, type Backend } from "../backend/backend";
 import type { Conversation } from "../bindings/Conversation";
+import type { Desktop } from "../bindings/Desktop";
 import type { Dropped } from "../bindings/Dropped";
 import type { Folder } from "../bindings/Folder";
 import type { Message } from "../bindings/Message";
 import type { Speedup } from "../bindings/Speedup";
+import type { TrayWords } from "../bindings/TrayWords";
 import type { Source } from "../attachments/read";
 import { frames } from "../frames";
 import { LONGEST_PREVIEW } from "../markdown/preview";
@@ -64,6 +66,7 @@ export class App {
   readonly documentSearch: DocumentSearch;
   readonly serverContents: ServerContents;
   info = $state.raw<AppInfo | null>(null);
+  desktop = $state.raw<Desktop | null>(null);
 
   /** The draft chosen while a reply is written, and that reply. */
   #chosenMeanwhile = $state.raw<{ reply: number; draft: string } | null>(null);
@@ -601,6 +604,45 @@ export class App {
     await this.#backend.nameAttachDialog(...words).catch((thrown: unknown) => {
       this.#showError(thrown);
     });
+  }
+
+  /** Names the tray icon's menu in the language of the page. */
+  async nameTray() {
+    const words: TrayWords = {
+      open: t("tray.open"),
+      running: t("tray.running", { url: "{url}" }),
+      stopped: t("tray.stopped"),
+      failed: t("tray.failed"),
+      start: t("tray.start"),
+      stop: t("tray.stop"),
+      quick: t("tray.quick"),
+      quit: t("tray.quit"),
+    };
+    await this.#backend.nameTray(words).catch((thrown: unknown) => this.#showError(thrown));
+  }
+
+  /** Hides the window for a quick question, which this page is in. */
+  async hideQuick() {
+    await this.#backend.hideQuick().catch((thrown: unknown) => this.#showError(thrown));
+  }
+
+  /** Opens the conversation of a quick question in the main window. */
+  async continueInMain(conversation: number) {
+    await this.#backend.continueInMain(conversation).catch((thrown: unknown) => {
+      this.#showError(thrown);
+    });
+  }
+
+  /** Opens a conversation that a quick question has begun, with a reply under way. */
+  async takeOver(conversation: number) {
+    await this.conversations.load();
+    await this.open(conversation);
+    await this.reply.follow((followed) => this.open(followed));
+  }
+
+  /** Fetches what the desktop offers; without an answer, nothing is said to be missing. */
+  async lookAtDesktop() {
+    this.desktop = await this.#backend.desktop().catch(() => null);
   }
 
   /** Whether the settings or the system ask for reduced motion. */

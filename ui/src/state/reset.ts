@@ -31,6 +31,9 @@ const STANDARD: Record<SectionId, (values: Settings) => Partial<Settings>> = {
     appearance: { ...defaults.appearance, sidebar_open, inspector_open },
     notifications: defaults.notifications,
     start_at_login: defaults.start_at_login,
+    tray_icon: defaults.tray_icon,
+    keep_in_tray: defaults.keep_in_tray,
+    quick_shortcut: defaults.quick_shortcut,
   }),
   server: () => ({ server: defaults.server }),
   // Everything a person created stays: presets, servers of models and of tools.

@@ -113,6 +113,16 @@ export class Settings {
     }
   }
 
+  /** Fetches the local server's switch, which the tray icon's menu changes. */
+  async refreshServer() {
+    try {
+      const { enabled } = (await this.#backend.settings()).server;
+      this.values = { ...this.values, server: { ...this.values.server, enabled } };
+    } catch (thrown) {
+      this.problem = errorWords(BackendError.from(thrown));
+    }
+  }
+
   /**
    * Adopts the shell's own changes: lists of models and servers, and the selected ones with their
    * presets.

@@ -65,6 +65,13 @@ pub struct Settings {
     pub notifications: bool,
     /// Starts the window when the person logs in.
     pub start_at_login: bool,
+    /// Shows an icon in the desktop's tray.
+    pub tray_icon: bool,
+    /// Keeps running in the tray when the window is closed; only with an icon that is shown.
+    pub keep_in_tray: bool,
+    /// Global shortcut that opens the window for a quick question, such as "control+shift+Space";
+    /// empty for none.
+    pub quick_shortcut: String,
     /// Lets the model title new conversations, if it is large enough.
     pub write_titles: bool,
     /// Keeps traces of replies; without one there is no token view, replay or check later.

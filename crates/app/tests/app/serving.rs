@@ -2,7 +2,7 @@
 //! models.
 
 use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -112,6 +112,33 @@ fn the_server_follows_the_settings_and_reports_a_port_in_use() {
 
     let refused = set(&|server| (server.host, server.key) = ("0.0.0.0".to_owned(), String::new()));
     assert!(refused.problem.unwrap().starts_with("Other computers can reach 0.0.0.0"));
+}
+
+#[test]
+fn a_switched_server_is_stored_and_its_watchers_see_every_state() {
+    let fixture = Fixture::new();
+    let port = free_port();
+    fixture.set(|settings| settings.server = ServerSettings { port, ..ServerSettings::default() });
+    let seen = Arc::<Mutex<Vec<ServerStatus>>>::default();
+    let states = Arc::clone(&seen);
+    fixture.app.watch_server(move |status| {
+        states.lock().unwrap().push(status.clone());
+        true
+    });
+    let running = ServerStatus { url: Some(format!("http://127.0.0.1:{port}/v1")), problem: None };
+    assert!(fixture.app.switch_server(true).unwrap().server.enabled);
+    assert_eq!(fixture.app.server_status(), running);
+    assert!(!fixture.app.switch_server(false).unwrap().server.enabled);
+    let stopped = ServerStatus::default();
+    assert_eq!(*seen.lock().unwrap(), [stopped.clone(), running.clone(), stopped]);
+
+    // A server that could not be started is tried again.
+    let taken = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    fixture.app.switch_server(true).unwrap();
+    assert!(fixture.app.server_status().problem.is_some());
+    drop(taken);
+    fixture.app.switch_server(true).unwrap();
+    assert_eq!(fixture.app.server_status(), running);
 }
 
 #[test]

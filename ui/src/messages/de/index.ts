@@ -5,6 +5,7 @@ import { check } from "./check";
 import { commands } from "./commands";
 import { common } from "./common";
 import { conversation } from "./conversation";
+import { desktop } from "./desktop";
 import { devices } from "./devices";
 import { errors } from "./errors";
 import { inspector } from "./inspector";
@@ -27,6 +28,7 @@ export const de = {
   ...commands,
   ...common,
   ...conversation,
+  ...desktop,
   ...devices,
   ...errors,
   ...inspector,

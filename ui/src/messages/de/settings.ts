@@ -224,6 +224,20 @@ export const settings = {
   "setting.start_at_login.explanation":
     "Öffnet Foretoken, wenn du dich an diesem Computer anmeldest.",
   "setting.start_at_login.standard": "aus",
+  "setting.tray_icon": "Symbol im Infobereich",
+  "setting.tray_icon.explanation":
+    "Zeigt, ob der lokale Server läuft, und startet oder stoppt ihn.",
+  "setting.tray_icon.standard": "aus",
+  "setting.tray_icon.missing":
+    "Diese Arbeitsumgebung zeigt zurzeit keine Symbole im Infobereich; Schließen des Fensters beendet Foretoken deshalb. GNOME braucht dafür die Erweiterung AppIndicator.",
+  "setting.keep_in_tray": "Im Infobereich weiterlaufen, wenn das Fenster geschlossen wird",
+  "setting.keep_in_tray.explanation":
+    "Der lokale Server läuft weiter. Das Symbol oder ein neuer Start von Foretoken bringt das Fenster zurück.",
+  "setting.keep_in_tray.standard": "aus",
+  "setting.quick_shortcut": "Tastenkürzel für eine kurze Frage",
+  "setting.quick_shortcut.explanation":
+    "Öffnet aus jedem Programm ein kleines Fenster. Es fragt das gewählte Modell.",
+  "setting.quick_shortcut.standard": "keine",
   "setting.notifications": "Mitteilungen",
   "setting.notifications.explanation":
     "Wenn eine Antwort ab 10 Sekunden oder ein Download endet, während du ein anderes Fenster benutzt.",

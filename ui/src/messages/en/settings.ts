@@ -219,6 +219,19 @@ export const settings = {
   "setting.start_at_login": "Start at login",
   "setting.start_at_login.explanation": "Opens Foretoken when you log in to this computer.",
   "setting.start_at_login.standard": "off",
+  "setting.tray_icon": "Tray icon",
+  "setting.tray_icon.explanation": "Shows whether the local server runs, and starts or stops it.",
+  "setting.tray_icon.standard": "off",
+  "setting.tray_icon.missing":
+    "This desktop shows no tray icons at the moment, so closing the window quits Foretoken. GNOME needs the extension AppIndicator for them.",
+  "setting.keep_in_tray": "Keep running in the tray when the window is closed",
+  "setting.keep_in_tray.explanation":
+    "The local server goes on. The icon, or starting Foretoken again, brings the window back.",
+  "setting.keep_in_tray.standard": "off",
+  "setting.quick_shortcut": "Shortcut for a quick question",
+  "setting.quick_shortcut.explanation":
+    "Opens a small window from any program. It asks the chosen model.",
+  "setting.quick_shortcut.standard": "none",
   "setting.notifications": "Notifications",
   "setting.notifications.explanation":
     "When a reply of 10 seconds or more, or a download, ends while you use another window.",
