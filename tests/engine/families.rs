@@ -21,8 +21,8 @@ use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
 use foretoken_model::{KvDtype, ModelSource};
 use foretoken_tests::{
-    ODD, RandomFamily, families, family, in_candle, instruction_sets, loaded, loaded_with, logits_in_chunks,
-    nightly_or, shaped_model, tested_families, with_both_caches,
+    ODD, RandomFamily, assert_same, families, family, in_candle, instruction_sets, loaded, loaded_with,
+    logits_in_chunks, nightly_or, shaped_model, tested_families, with_both_caches,
 };
 use serde_json::{Value as Json, json};
 
@@ -142,6 +142,20 @@ fn every_family_agrees_with_the_reference_implementation() {
         assert!(found < 1e-4, "{} on tensors: relative error {found}", family.label);
         let found = difference(&on_the_cpu(&source, &tokens()), &expected);
         assert!(found < IN_HALVES, "{} on the CPU: relative error {found}", family.label);
+    }
+}
+
+#[test]
+fn language_models_of_qwen3_vl_compute_what_those_of_qwen3_do() {
+    let folder = tempfile::tempdir().unwrap();
+    for (label, architecture) in [("qwen3", "qwen3vl"), ("qwen3moe", "qwen3vlmoe")] {
+        let plain = family(label);
+        let renamed = RandomFamily { label: architecture, architecture, ..plain.clone() };
+        let [one, other] = [plain, renamed]
+            .map(|family| on_the_cpu(&family.gguf(folder.path(), GgmlDType::Q8_0), &tokens()));
+        for (one, other) in one.iter().zip(&other) {
+            assert_same(one, other);
+        }
     }
 }
 

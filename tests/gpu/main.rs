@@ -20,14 +20,14 @@ use foretoken_engine::speculation::{Speculation, Tree};
 use foretoken_forward::device::Device;
 use foretoken_forward::gpu::{GpuDevice, comparisons, profiled};
 use foretoken_forward::tree::TokenTree;
-use foretoken_forward::{LogitSubset, Model, Taps, Want, load};
+use foretoken_forward::{Embeddings, LogitSubset, Media, MediaKey, Model, PictureShape, Taps, Want, load};
 use foretoken_model::ModelSource;
 use foretoken_model::format::Format;
 use foretoken_model::sampling::{Mode, Sampling};
 use foretoken_model::token::TokenId;
 use foretoken_tests::{
-    EVEN, ODD, RandomFamily, chat_prompt, families, family, gpu, logits_in_chunks, nightly_or, on_the_gpu,
-    shaped_model, starter_draft, starter_target, tested_formats,
+    EVEN, ODD, RandomFamily, chat_prompt, families, family, gpu, logits_in_chunks, made_up, nightly_or,
+    on_the_gpu, shaped_model, starter_draft, starter_target, tested_formats,
 };
 
 fn on_the_cpu(source: &ModelSource) -> Box<dyn Model> {
@@ -99,6 +99,31 @@ fn every_family_has_the_cpus_bits_in_any_chunks_or_is_rejected_with_a_reason() {
             };
             let message = load(&source, &Device::Gpu(gpu())).err().unwrap().to_string();
             assert!(message.contains(reason), "{}: {message}", family.label);
+        }
+    }
+}
+
+#[test]
+fn a_text_with_a_picture_has_the_cpus_bits_in_any_chunks() {
+    let folder = tempfile::tempdir().unwrap();
+    // Positions by row and column, and embeddings that are looked up on the device.
+    for label in ["qwen3vl", "qwen2"] {
+        let source = family(label).gguf(folder.path(), GgmlDType::Q8_0);
+        let hidden = source.config().unwrap().hidden;
+        let (media, key) = (Arc::new(Media::default()), MediaKey([1; 32]));
+        let shape = PictureShape { count: 12, columns: 4, placeholder: 7 };
+        let picture = media.ids(key, shape).unwrap();
+        // The picture's embeddings, and two numbers for each that are added after layers.
+        let numbers = made_up("a picture", 12 * 3 * hidden);
+        media.insert(key, Embeddings::new(&numbers, hidden, 3 * hidden).unwrap()).unwrap();
+        let tokens: Vec<TokenId> = (5..14).chain(picture).chain(20..29).collect();
+        let run = |mut model: Box<dyn Model>, chunks: &[usize]| {
+            model.set_media(&media);
+            logits_in_chunks(model.as_mut(), &tokens, chunks).concat()
+        };
+        let expected = run(on_the_cpu(&source), &[tokens.len()]);
+        for chunks in [&[tokens.len()][..], &[3, 10, 1, 7]] {
+            assert_the_cpus(&run(on_the_gpu(&source), chunks), &expected, label);
         }
     }
 }

@@ -27,6 +27,7 @@ use serde_json::{Value as Json, json};
 
 use crate::byte_level_tokens;
 use crate::head_files::made_up_tensor;
+use recent::qwen3vl;
 pub use recent::recent;
 
 /// A model before it is written.
@@ -55,7 +56,7 @@ const KV_HEADS: usize = 2;
 /// One model of every family, and of every variant, drawn once; copies share their tensors.
 pub fn families() -> Vec<RandomFamily> {
     static FAMILIES: OnceLock<Vec<RandomFamily>> = OnceLock::new();
-    let draw = || in_candle().into_iter().chain(recent()).collect();
+    let draw = || in_candle().into_iter().chain(recent()).chain([qwen3vl()]).collect();
     FAMILIES.get_or_init(draw).clone()
 }
 
@@ -211,7 +212,7 @@ impl RandomFamily {
                 }
             }
             self.draw_recent(&layer, queries, keys);
-            if matches!(of, "qwen3" | "qwen3moe" | "gemma3" | "gemma4") {
+            if matches!(of, "qwen3" | "qwen3moe" | "qwen3vl" | "gemma3" | "gemma4") {
                 match of {
                     // Query-key products have no scale.
                     "gemma4" => self.insert(name("self_attn.q_norm.weight"), &[head_size], 0.2, 0.04),
@@ -241,6 +242,11 @@ impl RandomFamily {
         }
         let of = |expert| (format!("mlp.experts.{expert}"), self.size("moe_intermediate_size"));
         (0..self.size("num_experts")).map(of).collect()
+    }
+
+    /// Returns whether every feed-forward network is replaced by experts, and nothing else.
+    fn has_plain_experts(&self) -> bool {
+        matches!(self.architecture, "qwen3moe" | "qwen3vlmoe")
     }
 
     fn matrix(&mut self, name: &str, rows: usize, columns: usize) {
@@ -383,7 +389,7 @@ impl RandomFamily {
         if self.architecture == "gemma4" {
             return layers.flat_map(|layer| self.gemma4_experts(layer)).collect();
         }
-        if self.architecture != "qwen3moe" {
+        if !self.has_plain_experts() {
             return Vec::new();
         }
         let stacked = |layer: usize, part: &str| {
@@ -418,7 +424,7 @@ impl RandomFamily {
         if self.config["sliding_window"].is_u64() && self.architecture != "qwen2" {
             own.push(("attention.sliding_window", number("sliding_window")));
         }
-        if self.architecture == "qwen3moe" {
+        if self.has_plain_experts() {
             own.push(("expert_count", number("num_experts")));
             own.push(("expert_used_count", number("num_experts_per_tok")));
             own.push(("expert_feed_forward_length", number("moe_intermediate_size")));

@@ -1,7 +1,11 @@
-//! A small random language model with a vision model, written as a Hugging Face folder and as a
-//! GGUF file with its mmproj file.
+//! A small random language model with a vision model of every family, written as a Hugging Face
+//! folder and as a GGUF file with its mmproj file. Has its own list of the names in both formats,
+//! so that it does not repeat an error of the engine.
 
-use std::collections::{BTreeMap, HashMap};
+mod settings;
+mod tensors;
+
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -9,24 +13,25 @@ use candle_core::Tensor;
 use candle_core::quantized::gguf_file::{self, Value};
 use candle_core::quantized::{GgmlDType, QTensor};
 use foretoken_model::Picture;
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
-use crate::head_files::{made_up, made_up_tensor};
+use self::tensors::Part;
+use crate::head_files::made_up;
 use crate::random_family::{RandomFamily, family};
 
 const WIDTH: usize = 64;
 const INTERMEDIATE: usize = 96;
-const LAYERS: usize = 2;
 const HEADS: usize = 4;
 const PATCH: usize = 4;
 /// Learned positions per side.
 const GRID: usize = 8;
-const MERGE: usize = 2;
+/// Learned positions per axis in Gemma 4's tables.
+const TABLE: usize = 1536;
 /// Pixels per side of a tile, and of a picture's longest edge.
 const TILE: usize = PATCH * GRID;
 const LONGEST: usize = 96;
-/// Pixels of the smallest and the largest picture of Qwen.
-const PIXELS: (usize, usize) = (64 * 64, 100 * 64);
+/// Layers whose states Qwen3-VL's language model adds.
+const DEEPSTACK: [usize; 2] = [0, 2];
 
 /// Language model with a vision model before it is written.
 #[derive(Clone)]
@@ -34,8 +39,8 @@ pub struct RandomVision {
     /// `model_type` in config.json.
     pub label: &'static str,
     pub text: RandomFamily,
-    /// Tensors of the vision model under their Hugging Face names.
-    tensors: BTreeMap<String, Tensor>,
+    /// Tensors of the vision model.
+    parts: Vec<Part>,
 }
 
 /// A picture of numbers that follow from a name.
@@ -47,7 +52,14 @@ pub fn made_up_picture(name: &str, width: usize, height: usize) -> Picture {
 impl RandomVision {
     /// Every kind of vision model.
     pub fn all() -> Vec<Self> {
-        vec![Self::new("smolvlm", "llama"), Self::new("qwen3_5", "qwen35")]
+        let kinds = [
+            ("smolvlm", "llama"),
+            ("qwen3_5", "qwen35"),
+            ("qwen3_vl", "qwen3vl"),
+            ("gemma4", "gemma4"),
+            ("mistral3", "mistral3"),
+        ];
+        kinds.map(|(label, text)| Self::new(label, text)).to_vec()
     }
 
     /// SmolVLM's kind.
@@ -55,10 +67,31 @@ impl RandomVision {
         Self::new("smolvlm", "llama")
     }
 
+    /// The kind with this label.
+    pub fn named(label: &str) -> Self {
+        Self::all().into_iter().find(|vision| vision.label == label).unwrap()
+    }
+
     fn new(label: &'static str, text: &str) -> Self {
-        let mut vision = Self { label, text: family(text), tensors: BTreeMap::new() };
-        vision.text.config["special_tokens"] = match label {
-            "smolvlm" => json!([
+        let mut vision = Self { label, text: family(text), parts: Vec::new() };
+        let special = vision.special_tokens();
+        vision.text.config["special_tokens"] = json!(special);
+        vision.text.config["max_position_embeddings"] = json!(1024);
+        if label == "gemma4" {
+            vision.text.config["pad_token_id"] = json!(vision.special_token("<pad>"));
+        }
+        if label == "mistral3" {
+            // The epsilon of its vision model.
+            vision.text.config["rms_norm_eps"] = json!(1e-5);
+        }
+        vision.parts = vision.drawn();
+        vision
+    }
+
+    /// Special tokens, which are the last of the vocabulary; that of pictures is the first of them.
+    fn special_tokens(&self) -> Vec<&'static str> {
+        let own: &[_] = match self.label {
+            "smolvlm" => &[
                 "<image>",
                 "<fake_token_around_image>",
                 "<global-img>",
@@ -68,183 +101,66 @@ impl RandomVision {
                 "<row_2_col_1>",
                 "<row_2_col_2>",
                 "<row_2_col_3>",
-                "<|im_start|>",
-                "<|im_end|>"
-            ]),
-            _ => {
-                json!(["<|image_pad|>", "<|vision_start|>", "<|vision_end|>", "<|im_start|>", "<|im_end|>"])
-            }
-        };
-        vision.text.config["max_position_embeddings"] = json!(1024);
-        vision.draw();
-        vision
-    }
-
-    fn is_qwen(&self) -> bool {
-        self.label == "qwen3_5"
-    }
-
-    fn draw(&mut self) {
-        let hidden = self.text.size("hidden_size");
-        let merged = MERGE * MERGE * WIDTH;
-        for (_, theirs, outputs, inputs) in self.matrices(hidden, merged) {
-            let weight = made_up_tensor(&theirs, &[outputs, inputs], 0.0, 0.2);
-            self.tensors.insert(format!("{theirs}.weight"), weight);
-            if !theirs.ends_with("modality_projection.proj") {
-                let bias = made_up_tensor(&format!("{theirs} bias"), &[outputs], 0.0, 0.3);
-                self.tensors.insert(format!("{theirs}.bias"), bias);
-            }
-        }
-        for (_, theirs) in self.norms() {
-            let (weight, bias) = (format!("{theirs}.weight"), format!("{theirs}.bias"));
-            self.tensors.insert(weight.clone(), made_up_tensor(&weight, &[WIDTH], 1.0, 0.3));
-            self.tensors.insert(bias.clone(), made_up_tensor(&bias, &[WIDTH], 0.0, 0.3));
-        }
-        let [positions, patches] = self.outer();
-        self.tensors.insert(
-            format!("{positions}.weight"),
-            made_up_tensor(positions, &[GRID * GRID, WIDTH], 0.0, 0.5),
-        );
-        let shape: &[usize] =
-            if self.is_qwen() { &[WIDTH, 3, 2, PATCH, PATCH] } else { &[WIDTH, 3, PATCH, PATCH] };
-        self.tensors.insert(format!("{patches}.weight"), made_up_tensor(patches, shape, 0.0, 0.2));
-        let bias = format!("{patches}.bias");
-        self.tensors.insert(bias.clone(), made_up_tensor(&bias, &[WIDTH], 0.0, 0.3));
-    }
-
-    /// Names of the learned positions and of the embedding of patches.
-    fn outer(&self) -> [&'static str; 2] {
-        match self.is_qwen() {
-            true => ["model.visual.pos_embed", "model.visual.patch_embed.proj"],
-            false => [
-                "model.vision_model.embeddings.position_embedding",
-                "model.vision_model.embeddings.patch_embedding",
             ],
-        }
-    }
-
-    /// GGUF name, Hugging Face name and shape of each matrix.
-    fn matrices(&self, hidden: usize, merged: usize) -> Vec<(String, String, usize, usize)> {
-        let mut matrices = Vec::new();
-        for layer in 0..LAYERS {
-            let parts: &[(&str, &str, usize, usize)] = match self.is_qwen() {
-                true => &[
-                    ("attn_qkv", "attn.qkv", 3 * WIDTH, WIDTH),
-                    ("attn_out", "attn.proj", WIDTH, WIDTH),
-                    ("ffn_up", "mlp.linear_fc1", INTERMEDIATE, WIDTH),
-                    ("ffn_down", "mlp.linear_fc2", WIDTH, INTERMEDIATE),
-                ],
-                false => &[
-                    ("attn_q", "self_attn.q_proj", WIDTH, WIDTH),
-                    ("attn_k", "self_attn.k_proj", WIDTH, WIDTH),
-                    ("attn_v", "self_attn.v_proj", WIDTH, WIDTH),
-                    ("attn_out", "self_attn.out_proj", WIDTH, WIDTH),
-                    ("ffn_up", "mlp.fc1", INTERMEDIATE, WIDTH),
-                    ("ffn_down", "mlp.fc2", WIDTH, INTERMEDIATE),
-                ],
-            };
-            let names = parts.iter().map(|(ours, theirs, outputs, inputs)| {
-                (format!("v.blk.{layer}.{ours}"), format!("{}{theirs}", self.layer(layer)), *outputs, *inputs)
-            });
-            matrices.extend(names);
-        }
-        let named = |ours: &str, theirs: &str, outputs| (ours.to_owned(), theirs.to_owned(), outputs, merged);
-        match self.is_qwen() {
-            true => {
-                matrices.push(named("mm.0", "model.visual.merger.linear_fc1", merged));
-                matrices.push(named("mm.2", "model.visual.merger.linear_fc2", hidden));
-            }
-            false => matrices.push(named("mm.model.fc", "model.connector.modality_projection.proj", hidden)),
-        }
-        matrices
-    }
-
-    /// GGUF name and Hugging Face name of each norm.
-    fn norms(&self) -> Vec<(String, String)> {
-        let (first, second, last) = match self.is_qwen() {
-            true => ("norm1", "norm2", "model.visual.merger.norm"),
-            false => ("layer_norm1", "layer_norm2", "model.vision_model.post_layernorm"),
+            "gemma4" => &["<|image|>", "<|image>", "<image|>", "<pad>"],
+            "mistral3" => &["[IMG]", "[IMG_BREAK]", "[IMG_END]"],
+            _ => &["<|image_pad|>", "<|vision_start|>", "<|vision_end|>"],
         };
-        let of_layer = |layer: usize| {
-            let name = self.layer(layer);
-            [
-                (format!("v.blk.{layer}.ln1"), format!("{name}{first}")),
-                (format!("v.blk.{layer}.ln2"), format!("{name}{second}")),
-            ]
-        };
-        (0..LAYERS).flat_map(of_layer).chain([("v.post_ln".to_owned(), last.to_owned())]).collect()
+        own.iter().copied().chain(["<|im_start|>", "<|im_end|>"]).collect()
     }
 
-    /// Beginning of the names of a layer's tensors.
-    fn layer(&self, layer: usize) -> String {
-        match self.is_qwen() {
-            true => format!("model.visual.blocks.{layer}."),
-            false => format!("model.vision_model.encoder.layers.{layer}."),
+    fn special_token(&self, token: &str) -> usize {
+        let special = self.special_tokens();
+        let index = special.iter().position(|special| *special == token).unwrap();
+        self.text.size("vocab_size") - special.len() + index
+    }
+
+    /// Token that stands for an embedding of a picture.
+    pub fn picture_token(&self) -> &'static str {
+        self.special_tokens()[0]
+    }
+
+    /// Text that the chat template writes for a picture.
+    pub fn placeholder(&self) -> &'static str {
+        match self.label {
+            "qwen3_5" | "qwen3_vl" => "<|vision_start|><|image_pad|><|vision_end|>",
+            _ => self.picture_token(),
         }
+    }
+
+    /// Layers of the vision model.
+    fn layers(&self) -> usize {
+        if self.label == "qwen3_vl" { DEEPSTACK[1] + 1 } else { 2 }
+    }
+
+    /// Patches per side that become one embedding.
+    fn merge(&self) -> usize {
+        if self.label == "gemma4" { 3 } else { 2 }
+    }
+
+    /// Removes a tensor of the vision model, by its name in mmproj files.
+    pub fn remove(&mut self, ours: &str) {
+        let before = self.parts.len();
+        self.parts.retain(|part| part.ours != ours);
+        assert!(self.parts.len() < before, "no tensor {ours}");
+    }
+
+    /// Names of the vision model's tensors in mmproj files.
+    pub fn tensor_names(&self) -> Vec<String> {
+        self.parts.iter().map(|part| part.ours.clone()).collect()
     }
 
     /// Writes a Hugging Face folder and returns its path.
     pub fn write_folder(&self, path: &Path) -> PathBuf {
         let folder = path.join(self.label);
         fs::create_dir_all(&folder).unwrap();
-        let mut language = self.text.config.clone();
-        let keys = language.as_object_mut().unwrap();
-        keys.remove("architectures");
-        keys.remove("special_tokens");
-        if self.is_qwen() {
-            language["model_type"] = json!("qwen3_5_text");
-        } else {
-            language["model_type"] = json!("llama");
-        }
-        let prefix = if self.is_qwen() { "model.language_model." } else { "model.text_model." };
-        let config = json!({
-            "architectures": [if self.is_qwen() { "Qwen3_5ForConditionalGeneration" } else { "SmolVLMForConditionalGeneration" }],
-            "model_type": self.label, "text_config": language, "vision_config": self.vision_config(),
-            "scale_factor": MERGE, "tie_word_embeddings": self.text.ties_embeddings(),
-            "image_token_id": self.image_token(),
-        });
-        fs::write(folder.join("config.json"), config.to_string()).unwrap();
-        let (least, most) = PIXELS;
-        let processor = match self.is_qwen() {
-            true => json!({
-                "size": {"shortest_edge": least, "longest_edge": most}, "patch_size": PATCH,
-                "merge_size": MERGE, "temporal_patch_size": 2, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5],
-            }),
-            false => json!({
-                "size": {"longest_edge": LONGEST}, "max_image_size": {"longest_edge": TILE},
-                "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5],
-            }),
-        };
-        fs::write(folder.join("preprocessor_config.json"), processor.to_string()).unwrap();
-        let of_text = self.text.tensors.iter().map(|(name, tensor)| match name.strip_prefix("model.") {
-            Some(rest) => (format!("{prefix}{rest}"), tensor.clone()),
-            None => (name.clone(), tensor.clone()),
-        });
-        let of_vision = self.tensors.iter().map(|(name, tensor)| (name.clone(), tensor.clone()));
+        fs::write(folder.join("config.json"), self.config().to_string()).unwrap();
+        fs::write(folder.join("preprocessor_config.json"), self.processor().to_string()).unwrap();
+        let of_text = self.text.tensors.iter().map(|(name, tensor)| (self.text_name(name), tensor.clone()));
+        let of_vision = self.parts.iter().map(|part| (part.theirs.clone(), part.tensor.clone()));
         let tensors: HashMap<String, Tensor> = of_text.chain(of_vision).collect();
         candle_core::safetensors::save(&tensors, folder.join("model.safetensors")).unwrap();
         folder
-    }
-
-    fn image_token(&self) -> usize {
-        let special = self.text.config["special_tokens"].as_array().unwrap();
-        self.text.size("vocab_size") - special.len()
-    }
-
-    fn vision_config(&self) -> Json {
-        match self.is_qwen() {
-            true => json!({
-                "model_type": "qwen3_5_vision", "depth": LAYERS, "hidden_size": WIDTH, "intermediate_size": INTERMEDIATE,
-                "num_heads": HEADS, "patch_size": PATCH, "spatial_merge_size": MERGE, "temporal_patch_size": 2,
-                "out_hidden_size": self.text.size("hidden_size"), "num_position_embeddings": GRID * GRID,
-                "hidden_act": "gelu_pytorch_tanh", "in_channels": 3,
-            }),
-            false => json!({
-                "model_type": "smolvlm_vision", "num_hidden_layers": LAYERS, "hidden_size": WIDTH,
-                "intermediate_size": INTERMEDIATE, "num_attention_heads": HEADS, "patch_size": PATCH,
-                "image_size": TILE, "hidden_act": "gelu_pytorch_tanh", "layer_norm_eps": 1e-6,
-            }),
-        }
     }
 
     /// Writes a GGUF file of the language model, with the mmproj file beside it. Returns both
@@ -252,73 +168,24 @@ impl RandomVision {
     pub fn write_gguf(&self, path: &Path, quantisation: GgmlDType) -> (PathBuf, PathBuf) {
         let model = path.join(format!("{}.gguf", self.label));
         self.text.write_gguf(&model, quantisation, |_| true);
+        (model, self.write_mmproj(path, &[]))
+    }
+
+    /// Writes the mmproj file with other values of some keys, and returns its path.
+    pub fn write_mmproj(&self, path: &Path, changes: &[(&str, Value)]) -> PathBuf {
         let mmproj = path.join(format!("mmproj-{}.gguf", self.label));
-        let tensors = self.mmproj_tensors();
-        let tensors: Vec<(String, QTensor)> = tensors
+        let tensors: Vec<(String, QTensor)> = self
+            .converted()
             .into_iter()
             .map(|(name, tensor)| (name, QTensor::quantize(&tensor, GgmlDType::F32).unwrap()))
             .collect();
         let tensors: Vec<_> = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
-        let metadata = self.mmproj_keys();
-        let metadata: Vec<_> = metadata.iter().map(|(key, value)| (key.as_str(), value)).collect();
+        let mut metadata = self.mmproj_keys();
+        metadata.retain(|(key, _)| changes.iter().all(|(changed, _)| key != changed));
+        let changes = changes.iter().map(|(key, value)| (*key, value));
+        let metadata = metadata.iter().map(|(key, value)| (key.as_str(), value)).chain(changes);
+        let metadata: Vec<_> = metadata.collect();
         gguf_file::write(&mut File::create(&mmproj).unwrap(), &metadata, &tensors).unwrap();
-        (model, mmproj)
-    }
-
-    fn mmproj_tensors(&self) -> Vec<(String, Tensor)> {
-        let parts = ["weight", "bias"];
-        let matrices = self.matrices(1, 1).into_iter().map(|(ours, theirs, ..)| (ours, theirs));
-        let [positions, patches] = self.outer();
-        let all = matrices.chain(self.norms()).chain([
-            ("v.position_embd".to_owned(), positions.to_owned()),
-            ("v.patch_embd".to_owned(), patches.to_owned()),
-        ]);
-        let named = all.flat_map(|(ours, theirs)| {
-            parts.map(|part| {
-                Some((format!("{ours}.{part}"), self.tensors.get(&format!("{theirs}.{part}"))?.clone()))
-            })
-        });
-        let mut tensors: Vec<(String, Tensor)> = named.flatten().collect();
-        if self.is_qwen() {
-            // llama.cpp's converter writes the kernels of the two frames apart.
-            let frames = tensors.iter().position(|(name, _)| name == "v.patch_embd.weight").unwrap();
-            let (_, both) = tensors.remove(frames);
-            for (frame, name) in ["v.patch_embd.weight", "v.patch_embd.weight.1"].into_iter().enumerate() {
-                let kernel = both.narrow(2, frame, 1).unwrap().squeeze(2).unwrap().contiguous().unwrap();
-                tensors.push((name.to_owned(), kernel));
-            }
-        }
-        tensors
-    }
-
-    fn mmproj_keys(&self) -> Vec<(String, Value)> {
-        let text = |text: &str| Value::String(text.into());
-        let size = |size: usize| Value::U32(size as u32);
-        let halves = || Value::Array(vec![Value::F32(0.5); 3]);
-        let kind = if self.is_qwen() { "qwen3vl_merger" } else { "idefics3" };
-        let own = [
-            ("image_size", size(TILE)),
-            ("patch_size", size(PATCH)),
-            ("embedding_length", size(WIDTH)),
-            ("feed_forward_length", size(INTERMEDIATE)),
-            ("block_count", size(LAYERS)),
-            ("projection_dim", size(self.text.size("hidden_size"))),
-            ("attention.head_count", size(HEADS)),
-            ("attention.layer_norm_epsilon", Value::F32(1e-6)),
-            ("image_mean", halves()),
-            ("image_std", halves()),
-            ("preproc_image_size", size(LONGEST)),
-            ("projector.scale_factor", size(MERGE)),
-            ("spatial_merge_size", size(MERGE)),
-        ];
-        let own = own.map(|(key, value)| (format!("clip.vision.{key}"), value));
-        let general = [
-            ("general.architecture", text("clip")),
-            ("general.type", text("mmproj")),
-            ("clip.projector_type", text(kind)),
-            ("clip.has_vision_encoder", Value::Bool(true)),
-            ("clip.use_gelu", Value::Bool(true)),
-        ];
-        general.map(|(key, value)| (key.to_owned(), value)).into_iter().chain(own).collect()
+        mmproj
     }
 }

@@ -14,13 +14,14 @@ const START: &str = "<!-- support: written by tests/repository/support.rs -->\n"
 const END: &str = "<!-- /support -->\n";
 
 /// The models of each random family, by its label; a label without models stands for a variant.
-const MODELS: [(&str, &str); 25] = [
+const MODELS: [(&str, &str); 26] = [
     ("llama", "Llama 2 to 3.3, SmolLM2"),
     ("mistral", "Mistral, Mistral Small 3"),
     ("mistral3", "Ministral 3"),
     ("qwen2", "Qwen2, Qwen2.5"),
     ("qwen3", "Qwen3"),
     ("qwen3moe", "Qwen3 MoE"),
+    ("qwen3vl", "Qwen3-VL"),
     ("gemma3", "Gemma 3"),
     ("phi3", "Phi-3, 3.5, 4"),
     ("phi3 with two lists of factors", ""),

@@ -99,7 +99,7 @@ impl PicturesArgs {
         let vision_folder = folder.path().join("vision");
         fs::create_dir(&vision_folder)?;
         let path = Gguf::vision("idefics3", VisionSizes::smolvlm(hidden)).write(&vision_folder);
-        let mut tower = Tower::open(&path, session.tokenizer(), hidden)?;
+        let mut tower = Tower::open(&path, session.tokenizer(), source.config()?)?;
         for &side in &self.sides {
             for (detail, name) in [(Detail::Normal, "normal"), (Detail::High, "high")] {
                 self.print(&encode(&mut tower, side, detail, name)?)?;

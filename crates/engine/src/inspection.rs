@@ -234,7 +234,7 @@ fn inspect(path: &Path) -> Outcome<Inspected> {
         memory_bytes: source.memory_bytes(TOKENS).ok(),
         read_bytes: source.read_bytes().unwrap_or_default(),
         recommended: source.recommended(),
-        sees: source.config().is_ok_and(|config| VisionSource::beside(path, config.hidden).is_some()),
+        sees: source.config().is_ok_and(|config| VisionSource::beside(path, config).is_some()),
         problem: usable.err().map(FileProblem::from),
         context: sizes.map(|sizes| sizes.context as u32),
         kv_bytes: sizes.map_or(0, |sizes| sizes.kv_bytes as u64),

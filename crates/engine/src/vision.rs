@@ -39,6 +39,11 @@ pub trait PictureLayout: Send + Sync {
     /// a part.
     fn placeholder(&self) -> (TokenId, &str);
 
+    /// Token whose rows of embedding tables belong to embeddings of a picture.
+    fn stand_in(&self) -> TokenId {
+        self.placeholder().0
+    }
+
     /// Parts that stand in the place of the placeholder's token, for a picture of `width` times
     /// `height` pixels.
     ///
@@ -120,7 +125,7 @@ impl PictureIds {
         let parts = self.layout.parts(picture.width(), picture.height(), *detail)?;
         let columns = parts.iter().find_map(PicturePart::columns).unwrap_or(1);
         let count = parts.iter().map(PicturePart::embeddings).sum();
-        let shape = PictureShape { count, columns, placeholder: self.layout.placeholder().0 };
+        let shape = PictureShape { count, columns, placeholder: self.layout.stand_in() };
         let mut ids = self.media.ids(self.key(placed), shape)?;
         let mut tokens = Vec::new();
         for part in &parts {

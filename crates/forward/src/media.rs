@@ -35,46 +35,51 @@ pub struct PictureShape {
     pub placeholder: TokenId,
 }
 
-/// Embeddings of a picture, `[count, width]`. Half precision, so that embeddings have the same bits
-/// when they are read from a file.
+/// Embeddings of a picture, `[count, levels * width]`. The first level enters the model; the others
+/// are added to its states after the first layers (DeepStack). Half precision, so that embeddings
+/// have the same bits when they are read from a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embeddings {
     numbers: Vec<f16>,
+    /// Numbers of a level.
     width: usize,
+    /// Numbers of all levels.
+    stride: usize,
 }
 
 impl Embeddings {
-    /// Rounds `numbers`, rows of `width`, to half precision.
+    /// Rounds `numbers`, rows of `stride` with levels of `width`, to half precision.
     ///
     /// # Errors
     /// `Error::Picture` if a number is too large for it or not a number.
-    pub fn new(numbers: &[f32], width: usize) -> Result<Self> {
+    pub fn new(numbers: &[f32], width: usize, stride: usize) -> Result<Self> {
         let rounded: Vec<f16> = numbers.iter().map(|&number| f16::from_f32(number)).collect();
         if width == 0
-            || !numbers.len().is_multiple_of(width)
+            || stride == 0
+            || !stride.is_multiple_of(width)
+            || !numbers.len().is_multiple_of(stride)
             || !rounded.iter().all(|number| number.is_finite())
         {
             return Err(Error::Picture("the vision model returned numbers that are out of range".to_owned()));
         }
-        Ok(Self { numbers: rounded, width })
+        Ok(Self { numbers: rounded, width, stride })
     }
 
     /// Number of rows.
     pub fn len(&self) -> usize {
-        self.numbers.len() / self.width
+        self.numbers.len() / self.stride
     }
 
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
 
-    /// Numbers per row.
-    pub fn width(&self) -> usize {
-        self.width
+    fn row(&self, row: usize, level: usize) -> Option<&[f16]> {
+        self.numbers[row * self.stride..][..self.stride].chunks(self.width).nth(level)
     }
 
-    fn row(&self, row: usize) -> &[f16] {
-        &self.numbers[row * self.width..][..self.width]
+    fn levels(&self) -> usize {
+        self.stride / self.width
     }
 
     fn bytes(&self) -> usize {
@@ -253,8 +258,23 @@ impl MediaRows {
 
     /// Embedding of a node; `None` if it is a token.
     pub fn row(&self, node: usize) -> Option<&[f16]> {
+        self.level(node, 0)
+    }
+
+    /// Numbers that are added to the state of a node after layer number `layer` (DeepStack); `None`
+    /// for a token.
+    pub fn added(&self, node: usize, layer: usize) -> Option<&[f16]> {
+        self.level(node, layer + 1)
+    }
+
+    /// Returns true if numbers are added to states after layer number `layer`.
+    pub fn adds(&self, layer: usize) -> bool {
+        self.rows.iter().flatten().any(|(embeddings, _)| embeddings.levels() > layer + 1)
+    }
+
+    fn level(&self, node: usize, level: usize) -> Option<&[f16]> {
         let (embeddings, row) = self.rows.get(node)?.as_ref()?;
-        Some(embeddings.row(*row))
+        embeddings.row(*row, level)
     }
 
     /// Returns true if no node is a picture's.
@@ -276,7 +296,7 @@ mod tests {
     }
 
     fn embeddings(count: usize) -> Embeddings {
-        Embeddings::new(&vec![0.5; count * 2], 2).unwrap()
+        Embeddings::new(&vec![0.5; count * 2], 2, 2).unwrap()
     }
 
     #[test]
@@ -299,12 +319,27 @@ mod tests {
         let ids = media.ids(key(1), shape(2)).unwrap();
         let tree = TokenTree::chain([1].into_iter().chain(ids).chain([2]));
         assert!(MediaRows::of(&tree, &media).is_err(), "without embeddings");
-        media.insert(key(1), Embeddings::new(&[1.0, 2.0, 3.0, 4.0], 2).unwrap()).unwrap();
+        media.insert(key(1), Embeddings::new(&[1.0, 2.0, 3.0, 4.0], 2, 2).unwrap()).unwrap();
         let (placeholders, rows) = MediaRows::of(&tree, &media).unwrap().unwrap();
         assert_eq!(placeholders.tokens().collect::<Vec<_>>(), [1, 7, 7, 2]);
         assert_eq!(rows.row(2).unwrap(), [3.0, 4.0].map(f16::from_f32));
         assert!(rows.row(0).is_none() && rows.row(3).is_none());
         assert!(MediaRows::of(&TokenTree::chain([1, 2]), &media).unwrap().is_none());
+    }
+
+    #[test]
+    fn further_levels_of_an_embedding_are_added_after_the_first_layers() {
+        let media = Media::default();
+        let ids = media.ids(key(1), shape(1)).unwrap();
+        media.insert(key(1), Embeddings::new(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2, 6).unwrap()).unwrap();
+        let tree = TokenTree::chain([1].into_iter().chain(ids));
+        let (_, rows) = MediaRows::of(&tree, &media).unwrap().unwrap();
+        assert_eq!(rows.row(1).unwrap(), [1.0, 2.0].map(f16::from_f32));
+        let added = |node, layer| rows.added(node, layer).map(<[f16]>::to_vec);
+        assert_eq!(added(1, 0), Some([3.0, 4.0].map(f16::from_f32).to_vec()));
+        assert_eq!(added(1, 1), Some([5.0, 6.0].map(f16::from_f32).to_vec()));
+        assert_eq!((added(1, 2), added(0, 0)), (None, None));
+        assert_eq!([0, 1, 2].map(|layer| rows.adds(layer)), [true, true, false]);
     }
 
     #[test]
@@ -324,7 +359,7 @@ mod tests {
     #[test]
     fn numbers_out_of_half_precisions_range_are_refused() {
         for number in [1e6, f32::NAN, f32::NEG_INFINITY] {
-            assert!(Embeddings::new(&[number, 0.0], 2).is_err(), "{number}");
+            assert!(Embeddings::new(&[number, 0.0], 2, 2).is_err(), "{number}");
         }
     }
 }

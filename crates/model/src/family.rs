@@ -166,6 +166,17 @@ const GEMMA4: Family = Family {
     ..LLAMA
 };
 
+/// Qwen3-VL. Without pictures it is computed as Qwen3.
+const QWEN3VL: Family = Family {
+    name: "qwen3vl",
+    classes: &["Qwen3VLForConditionalGeneration"],
+    attention: NORMED_HEADS,
+    gguf_layout: RotaryLayout::Halves,
+    windowed: Windowed::Listed,
+    defaults: &[("rope_theta", 500_000.0), ("rms_norm_eps", 1e-6), ("head_dim", 128.0)],
+    ..LLAMA
+};
+
 /// Draft head of a few layers of Gemma 4's kind that attend to the target's keys and values.
 static GEMMA4_ASSISTANT: Family = Family {
     name: "gemma4-assistant",
@@ -223,7 +234,7 @@ const LFM2: Family = Family {
     ..LLAMA
 };
 
-static FAMILIES: [Family; 19] = [
+static FAMILIES: [Family; 21] = [
     LLAMA,
     Family {
         name: "qwen2",
@@ -382,6 +393,14 @@ static FAMILIES: [Family; 19] = [
         experts: Some(ExpertOptions { gating: Gating::Sigmoid, leading_dense: true, ..ExpertOptions::PLAIN }),
         ..LFM2
     },
+    QWEN3VL,
+    Family {
+        name: "qwen3vlmoe",
+        // Folders store experts transposed.
+        classes: &[],
+        experts: Some(ExpertOptions::PLAIN),
+        ..QWEN3VL
+    },
     QWEN35,
     Family {
         name: "qwen35moe",
@@ -409,7 +428,8 @@ pub(super) const DEEPSEEK_V2: &str = "DeepseekV2ForCausalLM";
 
 /// Names in [`FAMILIES`], for error messages.
 const SUPPORTED: &str = "llama, qwen2, qwen3, qwen3moe, gpt-oss, gemma3, gemma4, phi3, mistral3, smollm3, granite, \
-                         granitehybrid, olmo2, muse-glimmer, lfm2, lfm2moe, qwen35, qwen35moe, deepseek2";
+                         granitehybrid, olmo2, muse-glimmer, lfm2, lfm2moe, qwen3vl, qwen3vlmoe, \
+                         qwen35, qwen35moe, deepseek2";
 
 impl Family {
     /// Finds a family by GGUF's `general.architecture`.

@@ -130,7 +130,9 @@ impl Folder {
                 at_most(&path, "tensors", tensors.count(), limits::TENSORS)?;
                 let format = of_numbers(&path, &name, info.dtype)?;
                 let (start, end) = info.data_offsets;
-                let (bytes, shape) = (data + start..data + end, info.shape.clone());
+                // A number alone is a list of one.
+                let shape = if info.shape.is_empty() { vec![1] } else { info.shape.clone() };
+                let bytes = data + start..data + end;
                 let (file, meaning) = (tensors.files.len(), Meaning::Themselves);
                 let stored = Stored { format, shape, file, bytes, meaning, gathered: None, factor: None };
                 tensors.stored.insert(canonical, stored);

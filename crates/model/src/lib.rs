@@ -81,7 +81,10 @@ use tensors::{Tensors, TokenTable};
 pub use text_stream::TextStream;
 pub use tokenizer::{Special, SpecialToken, SpecialTokens, Tokenizer};
 pub use tools::{CallForm, CallParser, Piece, Tool, ToolCall, Written, call_id};
-pub use vision::{Projector, VisionConfig, VisionSource};
+pub use vision::{
+    GEMMA_EMBEDDINGS, LearnedPositions, Projector, Rotation, RotationLayout, VisionActivation, VisionConfig,
+    VisionSource, VitOptions,
+};
 pub use weights::{Watcher, Weights};
 
 /// Rows of the largest pass that memory is estimated for, that of a long draft.

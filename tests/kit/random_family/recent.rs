@@ -118,6 +118,25 @@ fn attending() -> Vec<RandomFamily> {
     .collect()
 }
 
+/// Language model of Qwen3-VL, which adds states of pictures after two of its layers.
+/// `tests/goldens/vision.py` compares it with transformers.
+pub fn qwen3vl() -> RandomFamily {
+    random(
+        "qwen3vl",
+        "qwen3vl",
+        json!({
+            "architectures": ["Qwen3VLForConditionalGeneration"], "model_type": "qwen3_vl_text",
+            "num_hidden_layers": 3, "head_dim": 40, "rope_theta": 1e4,
+            "rope_parameters": {
+                "rope_type": "default", "rope_theta": 1e4, "mrope_section": SECTIONS, "mrope_interleaved": true,
+            },
+        }),
+    )
+}
+
+/// Pairs of a head that Qwen3-VL rotates by time, row and column.
+const SECTIONS: [i32; 3] = [8, 6, 6];
+
 impl RandomFamily {
     /// GGUF keys that other families do not have.
     pub(super) fn recent_keys(&self) -> Vec<(&'static str, Value)> {
@@ -128,6 +147,11 @@ impl RandomFamily {
         };
         let of_rope = |key: &str| Value::F32(rope[key].as_f64().unwrap() as f32);
         let mut keys = Vec::new();
+        if self.architecture == "qwen3vl" {
+            let sections = SECTIONS.into_iter().chain([0]).map(Value::I32).collect();
+            keys.push(("rope.dimension_sections", Value::Array(sections)));
+            keys.push(("n_deepstack_layers", Value::U32(2)));
+        }
         if rope["rope_type"] == "yarn" {
             keys.extend([
                 ("rope.scaling.type", Value::String("yarn".into())),

@@ -62,7 +62,7 @@ impl Local {
             choice,
             &wanted,
         )?;
-        open_vision(&mut session, source.config()?.hidden);
+        open_vision(&mut session);
         Ok(self.set_target(id, entry, session))
     }
 
@@ -73,8 +73,7 @@ impl Local {
         if session.sees() || listed.is_none() {
             return;
         }
-        let hidden = session.decoder.target().config().hidden;
-        open_vision(session, hidden);
+        open_vision(session);
         entry.sees = session.sees();
         let (sees, thinking) = (entry.sees, self.settings.thinking);
         *lock(&self.prompts) = Some(PromptReader::of(session, thinking));
@@ -268,13 +267,13 @@ fn reloaded(remedy: Remedy) -> EngineMessage {
     }
 }
 
-/// Gives a session the vision model beside its target of width `hidden`, if there is one. One that
-/// cannot be used is only reported: the target still answers texts.
-fn open_vision(session: &mut Session, hidden: usize) {
-    if let Some(path) = VisionSource::beside(session.path(), hidden) {
-        match Tower::open(&path, session.tokenizer(), hidden) {
-            Ok(tower) => session.set_vision(Some(Box::new(tower))),
-            Err(error) => tracing::warn!("{} is not used: {error}", path.display()),
-        }
+/// Gives a session the vision model beside its target, if there is one. One that cannot be used is
+/// only reported: the target still answers texts.
+fn open_vision(session: &mut Session) {
+    let language = session.decoder.target().config();
+    let Some(path) = VisionSource::beside(session.path(), language) else { return };
+    match Tower::open(&path, session.tokenizer(), language) {
+        Ok(tower) => session.set_vision(Some(Box::new(tower))),
+        Err(error) => tracing::warn!("{} is not used: {error}", path.display()),
     }
 }

@@ -54,16 +54,16 @@ impl VisionArgs {
     /// # Errors
     /// Errors of opening the named file; one that was found is only reported.
     pub fn open(&self, session: &mut Session, source: &ModelSource) -> Result<()> {
-        let hidden = source.config()?.hidden;
+        let language = source.config()?;
         let open = |path: &Path, session: &mut Session| -> Result<()> {
-            let tower = Tower::open(path, session.tokenizer(), hidden)?;
+            let tower = Tower::open(path, session.tokenizer(), language)?;
             session.set_vision(Some(Box::new(tower)));
             Ok(())
         };
         if let Some(path) = &self.vision {
             return open(path, session);
         }
-        if let Some(path) = VisionSource::beside(source.path(), hidden)
+        if let Some(path) = VisionSource::beside(source.path(), language)
             && let Err(error) = open(&path, session)
         {
             output::note(format_args!("{}: {error}", path.display()));

@@ -13,6 +13,7 @@ use super::state::State;
 use crate::cpu::panels::Panels;
 use crate::cpu::reference::rms_norm;
 use crate::cpu::simd::LANES;
+use crate::grids::Position;
 use crate::tree::TokenTree;
 use crate::{HeadInput, MediaRows};
 
@@ -27,6 +28,8 @@ pub struct Inputs<'a> {
     pub block: Option<&'a Block>,
     /// Embeddings of pictures among the tree's nodes.
     pub media: &'a MediaRows,
+    /// Positions of the rows by time, row and column; `None` for those of a text without pictures.
+    pub places: Option<&'a [Position]>,
     /// The text is longer than [`ModelConfig::rope_switch_length`].
     pub long: bool,
 }
@@ -62,7 +65,10 @@ impl Inputs<'_> {
         let [mut keys, mut queries] = [RopeTable::default(), RopeTable::default()];
         let positions = &positions[nodes];
         for (kind, to) in self.config.attention_kinds.iter().zip(&self.state.angles) {
-            kind.rotary.tabulate(positions, self.long, &mut keys);
+            match self.places {
+                None => kind.rotary.tabulate(positions, self.long, &mut keys),
+                Some(places) => kind.rotary.tabulate_grid(places, self.long, &mut keys),
+            }
             let queries = kind.rotary.attn_temperature.map(|temperature| {
                 temperature.tabulate(positions, &keys, &mut queries);
                 &queries

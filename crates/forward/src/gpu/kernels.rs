@@ -58,6 +58,8 @@ pub enum Kernel {
     Gather,
     Score,
     Sketch,
+    /// Addition of rows to the states of pictures.
+    AddRows,
     Probe,
 }
 
@@ -81,7 +83,7 @@ impl Kernel {
         let of_attention = ATTEND.into_iter().map(Self::Attend).chain([Self::Join]);
         let of_experts = [Self::TopK, Self::Arrange, Self::Combine];
         let of_heads = [Self::Concat, Self::Convolve];
-        let others = [Self::Gather, Self::Score, Self::Sketch, Self::Probe];
+        let others = [Self::Gather, Self::Score, Self::Sketch, Self::AddRows, Self::Probe];
         let of_layers = of_layers.into_iter().chain(of_attention);
         let unlike = of_layers.chain(of_experts).chain(of_heads).chain(others);
         products.chain(embeddings).chain(unlike)
@@ -95,7 +97,7 @@ impl Kernel {
             Self::Gated(..) => &[false, true, false, false, true, true],
             Self::SlotGated(..) => &[false, true, false, false, true, true, false],
             Self::Embed(_) => &[false, false, true],
-            Self::TopK => &[false, true],
+            Self::TopK | Self::AddRows => &[false, true],
             Self::Arrange => &[false, true, true],
             Self::Combine | Self::Convolve => &[false, false, false, true],
             Self::Concat => &[true, false, true, true, true],
@@ -134,6 +136,7 @@ impl Kernel {
             Self::Gather => "gather",
             Self::Score => "score",
             Self::Sketch => "sketch",
+            Self::AddRows => "add_rows",
             Self::Probe => "probe",
         }
     }

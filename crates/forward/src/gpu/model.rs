@@ -18,13 +18,14 @@ use super::memory::Memory;
 use super::network::{Network, missing};
 use super::outputs::{OutputBuffers, Outputs};
 use super::pass::{Phases, Steps};
-use super::pictures::Pictures;
+use super::pictures::{Pictures, Uploaded};
 use super::recording::Recording;
 use super::scores::{LogitRequest, Scorer, Scores};
 use super::state::{ROWS, SCORED, State};
 use crate::cached::{Cached, Executor, Nodes};
 use crate::cpu::rescoring::{PositionScores, next_state, rescore};
 use crate::cpu::simd::LANES;
+use crate::grids::Position;
 use crate::{BlockState, DispatchStats, Features, HeadInput, LogitSubset, Logits, MediaRows, Row, Want};
 
 /// A model on a GPU and its cache.
@@ -103,9 +104,10 @@ impl GpuExecutor {
     }
 
     /// Destination of a pass's inputs.
-    fn inputs<'a>(&'a self, media: &'a MediaRows, long: bool) -> Inputs<'a> {
+    fn inputs<'a>(&'a self, media: &'a MediaRows, places: Option<&'a [Position]>, long: bool) -> Inputs<'a> {
         Inputs {
             media,
+            places,
             device: &self.device,
             config: &self.config,
             network: &self.network,
@@ -116,16 +118,16 @@ impl GpuExecutor {
         }
     }
 
-    /// Uploads pictures among `nodes`; `None` if there are none, or if all embeddings are uploaded.
+    /// Uploads pictures among `nodes`; `None` if there are none.
     ///
     /// # Errors
     /// `Error::Compute` when the device has no memory left.
     fn pictures(&self, media: &MediaRows, nodes: Range<usize>) -> Result<Option<Pictures>> {
-        if media.is_empty() || self.network.embedding.is_some() {
+        if media.is_empty() {
             return Ok(None);
         }
-        let width = self.config.hidden.next_multiple_of(LANES);
-        Pictures::upload(&self.device, media, nodes, width).map(Some)
+        let (hidden, looked_up) = (self.config.hidden, self.network.embedding.is_none());
+        Uploaded { media, nodes, hidden, looked_up }.upload(&self.device, &self.state.hidden).map(Some)
     }
 
     /// Runs an uploaded chunk and collects the requested outputs.
@@ -197,7 +199,7 @@ impl Executor for GpuExecutor {
     }
 
     fn run(&mut self, nodes: Nodes<'_>, want: &Want<'_>) -> Result<()> {
-        let Nodes { tree, first, at, long, media, .. } = nodes;
+        let Nodes { tree, first, at, long, media, positions: places, .. } = nodes;
         let positions: Vec<usize> = tree.depths().iter().map(|depth| at + depth).collect();
         let rows = want.rows_between(first, tree.len());
         let wanted = first + rows.start..first + rows.end;
@@ -223,9 +225,10 @@ impl Executor for GpuExecutor {
             let chunk = Chunk::new(tree, at, nodes.clone(), &wanted);
             self.make_room(at + tree.len(), chunk.words.len())?;
             let rows = nodes.start - first..nodes.end - first;
+            let places = places.as_deref().map(|places| &places[rows.clone()]);
             let head_input = want.head_input.map(|head_input| (head_input, rows));
             let to = &self.memory.buffers.nodes;
-            self.inputs(&media, long).write(tree, &positions, nodes.clone(), &chunk, to, head_input);
+            self.inputs(&media, places, long).write(tree, &positions, nodes.clone(), &chunk, to, head_input);
             let pictures = self.pictures(&media, nodes.clone())?;
             let (rows, vocabulary) = (chunk.scored.len(), self.vocabulary);
             let request =

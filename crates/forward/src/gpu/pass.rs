@@ -53,7 +53,7 @@ pub struct Phases<'a> {
     pub cached: usize,
     /// Nodes of the longest path.
     pub longest: usize,
-    /// Pictures among the rows, where the device looks up embeddings.
+    /// Pictures among the rows.
     pub pictures: Option<Pictures>,
     /// Every position is cached at the place of its text position.
     pub chain: bool,
@@ -147,6 +147,9 @@ impl Phases<'_> {
                 block.convolve_branch(pass, index, 1, self.rows);
             }
             pending = layer.feed_forward_post_norm;
+            if let Some(pictures) = &self.pictures {
+                pictures.add(recording.pass(), index);
+            }
         }
         let end = self.is_tapped(self.network.layers.len());
         let last = self.taps.is_some_and(|(taps, _)| taps.last);

@@ -66,6 +66,7 @@ fn own(kernel: Kernel) -> Vec<&'static str> {
         Kernel::Gather => vec![wgsl!("gather")],
         Kernel::Score => vec![wgsl!("score")],
         Kernel::Sketch => vec![wgsl!("sketch")],
+        Kernel::AddRows => vec![wgsl!("add_rows")],
         Kernel::Probe => vec![wgsl!("probe")],
     }
 }

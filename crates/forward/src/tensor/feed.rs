@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use candle_core::{DType, Device, Result, Tensor};
 use foretoken_model::token::TokenId;
+use half::f16;
 
 use crate::MediaRows;
 use crate::grids::Position;
@@ -32,6 +33,8 @@ struct Pictures {
     /// 1 for rows of pictures, `[nodes, hidden]`.
     is_picture: Tensor,
     embeddings: Tensor, // [nodes, hidden]
+    /// Numbers added to the states after the first layers (DeepStack), `[nodes, hidden]` each.
+    added: Vec<Tensor>,
 }
 
 /// Positions of nodes in the text.
@@ -96,16 +99,15 @@ impl Feed {
             return Ok(self);
         }
         let (nodes, device) = (self.ids.dim(0)?, self.ids.device().clone());
-        let (mut is_picture, mut embeddings) = (vec![0u8; nodes * hidden], vec![0f32; nodes * hidden]);
-        for row in 0..nodes {
-            let Some(embedding) = media.row(first + row) else { continue };
-            let range = row * hidden..(row + 1) * hidden;
-            is_picture[range.clone()].fill(1);
-            embeddings[range].iter_mut().zip(embedding).for_each(|(to, half)| *to = half.to_f32());
-        }
+        let is_picture = (0..nodes).map(|row| u8::from(media.row(first + row).is_some()));
+        let is_picture = is_picture.flat_map(|is_picture| std::iter::repeat_n(is_picture, hidden)).collect();
+        let layers = (0..).take_while(|&layer| media.adds(layer));
         self.pictures = Some(Pictures {
             is_picture: Tensor::from_vec(is_picture, (nodes, hidden), &device)?,
-            embeddings: Tensor::from_vec(embeddings, (nodes, hidden), &device)?,
+            embeddings: of_rows((0..nodes).map(|row| media.row(first + row)), hidden, &device)?,
+            added: layers
+                .map(|layer| of_rows((0..nodes).map(|row| media.added(first + row, layer)), hidden, &device))
+                .collect::<Result<_>>()?,
         });
         Ok(self)
     }
@@ -124,6 +126,14 @@ impl Feed {
         match &self.pictures {
             None => Ok(embeddings),
             Some(pictures) => pictures.is_picture.where_cond(&pictures.embeddings, &embeddings),
+        }
+    }
+
+    /// Adds what pictures have for the states `x`, `[nodes, hidden]`, after layer number `layer`.
+    pub fn add_pictures(&self, x: Tensor, layer: usize) -> Result<Tensor> {
+        match self.pictures.as_ref().and_then(|pictures| pictures.added.get(layer)) {
+            None => Ok(x),
+            Some(added) => x + added,
         }
     }
 
@@ -187,6 +197,21 @@ impl Feed {
         }
         Tensor::from_vec(mask, (self.visible.len(), width), device)
     }
+}
+
+/// Rows of `hidden` numbers, with zeros where there are none, `[rows, hidden]`.
+fn of_rows<'a>(
+    rows: impl ExactSizeIterator<Item = Option<&'a [f16]>>,
+    hidden: usize,
+    device: &Device,
+) -> Result<Tensor> {
+    let count = rows.len();
+    let mut numbers = vec![0f32; count * hidden];
+    for (numbers, halves) in numbers.chunks_mut(hidden).zip(rows) {
+        let halves = halves.unwrap_or_default();
+        numbers.iter_mut().zip(halves).for_each(|(to, half)| *to = half.to_f32());
+    }
+    Tensor::from_vec(numbers, (count, hidden), device)
 }
 
 #[cfg(test)]

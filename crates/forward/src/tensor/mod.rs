@@ -207,6 +207,7 @@ impl TensorExecutor {
                 recurrent,
             };
             x = layer.forward(&x, layer_inputs, &mut shared_kv, &self.config, start, self.padding)?;
+            x = feed.add_pictures(x, index)?;
         }
         Ok((x, tapped))
     }

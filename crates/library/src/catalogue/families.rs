@@ -288,7 +288,7 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
     CatalogueFamily {
         id: "ministral-3",
         name: "Ministral 3",
-        uses: &[Use::Languages],
+        uses: &[Use::Languages, Use::Pictures],
         sampling: MakersSampling { temperature: 0.15, top_p: 1.0, top_k: 0 },
         drafts: &[open(
             "Ministral 3 3B · Q4_K_M",
@@ -370,7 +370,7 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
     CatalogueFamily {
         id: "gemma-4-e4b",
         name: "Gemma 4 E4B",
-        uses: &[Use::Reasoning, Use::Languages],
+        uses: &[Use::Reasoning, Use::Languages, Use::Pictures],
         sampling: MakersSampling { temperature: 1.0, top_p: 0.95, top_k: 64 },
         drafts: &[],
         targets: &[CatalogueModel {

@@ -82,6 +82,9 @@ pub struct ModelConfig {
     /// Number of multi-token prediction blocks after the layers, according to the file. Only a
     /// [draft head](Self::mtp_head) runs one.
     pub mtp_layers: usize,
+    /// Number of first layers after which states of pictures are added (DeepStack); `None` for a
+    /// folder, whose vision model says so.
+    pub deepstack: Option<usize>,
     /// True if the embedding is the output matrix too.
     pub tied_embeddings: bool,
     /// Options of a draft head, which cannot run without its target.

@@ -59,6 +59,7 @@ impl ModelConfig {
             },
             scoring: keys.scoring()?,
             mtp_layers: keys.mtp_layers()?,
+            deepstack: keys.deepstack()?,
             tied_embeddings,
             kv_dtype: KvDtype::default(),
             draft_head: None,
@@ -76,6 +77,13 @@ impl Keys<'_> {
         let found =
             self.integer("nextn_predict_layers")?.filter(|_| self.family.head != Some(HeadFamily::Assistant));
         layers(self.path(), usize::try_from(found.unwrap_or(0)).unwrap_or(usize::MAX))
+    }
+
+    /// Number of first layers after which states of pictures are added.
+    fn deepstack(&self) -> Result<Option<usize>> {
+        let found = self.integer("n_deepstack_layers")?.unwrap_or(0);
+        let found = layers(self.path(), usize::try_from(found).unwrap_or(usize::MAX))?;
+        Ok(self.source.is_gguf().then_some(found))
     }
 
     fn multipliers(&self) -> Result<Option<Multipliers>> {

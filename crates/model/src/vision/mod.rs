@@ -2,19 +2,23 @@
 //! llama.cpp mmproj file, or of the vision part of a Hugging Face folder. Computes nothing.
 //!
 //! - [`VisionConfig`]: settings, read by `gguf` and `json`
+//! - [`VitOptions`]: in what the transformers of the families differ
 //! - `names`: tensors with their shapes, and their names in both formats
 
 mod config;
 mod gguf;
 mod json;
 mod names;
+mod options;
 
 use std::path::{Path, PathBuf};
 
 use candle_core::{Device, Tensor};
 
-pub use config::{Projector, VisionConfig};
+pub use config::{GEMMA_EMBEDDINGS, Projector, VisionConfig};
+pub use options::{LearnedPositions, Rotation, RotationLayout, VisionActivation, VitOptions};
 
+use crate::config::ModelConfig;
 use crate::error::{Error, Result};
 use crate::folder::Folder;
 use crate::gguf as file;
@@ -37,11 +41,11 @@ impl VisionSource {
         let (config, tensors) = if path.is_dir() {
             let folder = Folder::open(path)?;
             let config = json::config(&folder)?;
-            let tensors = folder.named_tensors(&|name| names::canonical(name, config.projector))?;
+            let tensors = folder.named_tensors(&|name| names::canonical(name, &config))?;
             (config, tensors)
         } else {
             let (header, tensors) = file::open(path)?;
-            (gguf::config(&header)?, tensors)
+            (gguf::config(&header, &tensors)?, tensors)
         };
         let source = Self { path: path.to_owned(), config, tensors };
         source.check()?;
@@ -49,14 +53,14 @@ impl VisionSource {
     }
 
     /// Returns the path of the vision model that belongs to the language model at `model`: its own
-    /// folder, or the only mmproj file beside it whose embeddings have `hidden` numbers. Files of
-    /// one revision in the hub's cache are of one model, so that the first of several is taken.
-    pub fn beside(model: &Path, hidden: usize) -> Option<PathBuf> {
+    /// folder, or the only mmproj file beside it that fits `language`. Files of one revision in the
+    /// hub's cache are of one model, so that the first of several is taken.
+    pub fn beside(model: &Path, language: &ModelConfig) -> Option<PathBuf> {
         if Self::is_in_folder(model) {
             return Some(model.to_owned());
         }
         let snapshot = model.ancestors().skip(1).take(MAX_DEPTH).find(|folder| is_snapshot(folder));
-        let fits = |path: &PathBuf| Self::open(path).is_ok_and(|source| source.config().output == hidden);
+        let fits = |path: &PathBuf| Self::open(path).is_ok_and(|source| source.config().fits(language));
         let fitting = |folder: &Path| vision_files(folder).into_iter().filter(fits).collect::<Vec<_>>();
         match (&fitting(model.parent()?)[..], snapshot) {
             ([only], _) => Some(only.clone()),
@@ -83,7 +87,7 @@ impl VisionSource {
 
     /// Checks that every tensor is there with the shape that the settings imply.
     fn check(&self) -> Result<()> {
-        for (name, shape) in names::tensors(&self.config) {
+        for (name, shape) in names::tensors(&self.config, self.path.is_dir()) {
             let stored = self.tensors.find(&name)?;
             let size: usize = shape.iter().product();
             if stored.elements() != size as u64 || stored.shape.last() != shape.last() {

@@ -1,6 +1,7 @@
-//! GELU on all threads; candle computes its tanh form on one.
+//! Activation functions. GELU's tanh form runs on all threads; candle computes it on one.
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, bail};
+use foretoken_model::VisionActivation;
 use rayon::prelude::*;
 
 /// Numbers per unit of work.
@@ -32,10 +33,14 @@ fn gelu_tanh(x: f32) -> f32 {
     0.5 * x * (1.0 + (ROOT * x * (1.0 + 0.044_715 * x * x)).tanh())
 }
 
-/// `0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))` of every number.
+/// Applies an activation function to every number.
 ///
 /// # Errors
 /// Those of candle, without memory.
-pub(super) fn gelu(x: &Tensor) -> Result<Tensor> {
-    x.contiguous()?.apply_op1_no_bwd(&GeluTanh)
+pub(super) fn activated(activation: VisionActivation, x: &Tensor) -> Result<Tensor> {
+    match activation {
+        VisionActivation::GeluTanh => x.contiguous()?.apply_op1_no_bwd(&GeluTanh),
+        VisionActivation::Gelu => x.gelu_erf(),
+        VisionActivation::Silu => x.silu(),
+    }
 }

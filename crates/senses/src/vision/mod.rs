@@ -22,7 +22,7 @@ use candle_core::Tensor;
 use foretoken_engine::vision::{PictureLayout, VisionModel};
 use foretoken_forward::Embeddings;
 use foretoken_model::error::{Error, Result};
-use foretoken_model::{Detail, Picture, Tokenizer, VisionSource};
+use foretoken_model::{Detail, ModelConfig, Picture, Tokenizer, VisionConfig, VisionSource};
 
 use self::layout::Layout;
 use self::patches::Patches;
@@ -43,27 +43,53 @@ struct Network {
 }
 
 impl Tower {
-    /// Opens the vision model at `path` for a language model with `tokenizer` and states of `hidden`
-    /// numbers. Loads no weights.
+    /// Opens the vision model at `path` for the language model `language` with `tokenizer`. Loads no
+    /// weights.
     ///
     /// # Errors
     /// As [`VisionSource::open`]; `Error::BadModel` for a vision model of another language model.
-    pub fn open(path: &Path, tokenizer: &Tokenizer, hidden: usize) -> Result<Self> {
+    pub fn open(path: &Path, tokenizer: &Tokenizer, language: &ModelConfig) -> Result<Self> {
         let source = VisionSource::open(path)?;
-        let output = source.config().output;
-        if output != hidden {
-            return Err(Error::BadModel {
-                path: path.to_owned(),
-                expected: format!("embeddings of {hidden} numbers, as the language model has"),
-                found: format!("{output}"),
-                hint: "Choose the vision file (mmproj) of this model.",
-            });
+        let other = |expected: String, found: String| Error::BadModel {
+            path: path.to_owned(),
+            expected,
+            found,
+            hint: "Choose the vision file (mmproj) of this model.",
+        };
+        let VisionConfig { output, deepstack, .. } = source.config();
+        if *output != language.hidden {
+            let expected = format!("embeddings of {} numbers, as the language model has", language.hidden);
+            return Err(other(expected, output.to_string()));
+        }
+        if !source.config().has_levels_of(language) {
+            let expected = "as many DeepStack layers as the language model has".to_owned();
+            return Err(other(expected, deepstack.len().to_string()));
         }
         let layout = Arc::new(Layout::new(&source, tokenizer)?);
         Ok(Self { source, layout, network: None })
     }
 
-    /// Embeddings of a picture in 32 bits, `[embeddings, hidden]`.
+    /// Normalised pixels of a picture's patches, in the order in which the transformer reads them.
+    ///
+    /// # Errors
+    /// `Error::Picture` for a size that the model cannot see.
+    pub fn pixels(&self, picture: &Picture, detail: Detail) -> Result<Vec<f32>> {
+        let mut pixels = Vec::new();
+        for patches in self.patches(picture, detail)? {
+            pixels.extend(patches.pixels.flatten_all()?.to_vec1::<f32>()?);
+        }
+        Ok(pixels)
+    }
+
+    /// Patches of each tile of a picture.
+    fn patches(&self, picture: &Picture, detail: Detail) -> Result<Vec<Patches>> {
+        let config = self.source.config();
+        let tiles = Tiling::of(config, picture.width(), picture.height(), detail)?.tiles(picture)?;
+        tiles.iter().map(|tile| Patches::of(tile, config)).collect()
+    }
+
+    /// Embeddings of a picture in 32 bits, `[embeddings, hidden]`. Those of DeepStack's layers follow
+    /// in the same rows.
     ///
     /// # Errors
     /// As [`VisionModel::encode`].
@@ -73,19 +99,17 @@ impl Tower {
         detail: Detail,
         on_progress: &mut dyn FnMut(f32) -> ControlFlow<()>,
     ) -> Result<Tensor> {
-        let config = self.source.config().clone();
-        let tiles = Tiling::of(&config, picture.width(), picture.height(), detail)?.tiles(picture)?;
+        let tiles = self.patches(picture, detail)?;
         let network = match &mut self.network {
             Some(network) => network,
             none => none.insert(Network::load(&self.source)?),
         };
         let count = tiles.len() as f32;
         let mut embeddings = Vec::new();
-        for (number, tile) in tiles.iter().enumerate() {
-            let patches = Patches::of(tile, &config)?;
+        for (number, patches) in tiles.iter().enumerate() {
             let progress = &mut |share: f32| on_progress((number as f32 + share) / count);
-            let states = network.vit.run(&patches, progress)?;
-            embeddings.push(network.projector.run(&states, &patches)?);
+            let states = network.vit.run(patches, progress)?;
+            embeddings.push(network.projector.run(&states, patches)?);
         }
         Ok(Tensor::cat(&embeddings, 0)?)
     }
@@ -109,7 +133,7 @@ impl VisionModel for Tower {
         on_progress: &mut dyn FnMut(f32) -> ControlFlow<()>,
     ) -> Result<Embeddings> {
         let embeddings = self.embed(picture, detail, on_progress)?;
-        let width = embeddings.dim(1)?;
-        Embeddings::new(&embeddings.flatten_all()?.to_vec1::<f32>()?, width)
+        let numbers = embeddings.flatten_all()?.to_vec1::<f32>()?;
+        Embeddings::new(&numbers, self.source.config().output, embeddings.dim(1)?)
     }
 }

@@ -24,8 +24,10 @@ impl Patches {
         let patch = config.patch;
         let (rows, columns) = (picture.height() / patch, picture.width() / patch);
         let places = match config.projector {
-            Projector::Idefics3 { .. } => in_blocks(rows, columns, 1),
             Projector::Qwen3Vl { .. } => in_blocks(rows, columns, config.merge),
+            Projector::Idefics3 { .. } | Projector::Gemma4 { .. } | Projector::Pixtral { .. } => {
+                in_blocks(rows, columns, 1)
+            }
         };
         let values = [0, 1, 2].map(|channel| normalised(config.mean[channel], config.deviation[channel]));
         let stride = picture.width() * 3;

@@ -1,13 +1,16 @@
 //! Sizes and tiles of a picture for a vision model, by the rules of transformers' processors.
 
 use foretoken_model::error::{Error, Result};
-use foretoken_model::{Detail, Picture, Projector, VisionConfig};
+use foretoken_model::{Detail, GEMMA_EMBEDDINGS, Picture, Projector, VisionConfig};
 
 use crate::resample::{Filter, resized};
 
 /// Embeddings of a picture at low and at normal detail, at most.
 const LOW: usize = 100;
 const NORMAL: usize = 256;
+
+/// Embeddings of a picture at low detail for Gemma 4, which was trained with this number.
+const GEMMA_LOW: usize = 70;
 
 /// Ratio of a picture's sides, at most.
 const MAX_RATIO: usize = 200;
@@ -48,12 +51,23 @@ impl Tiling {
             }
             Projector::Qwen3Vl { least, most } => {
                 let area = config.unit() * config.unit();
-                let most = match detail {
-                    Detail::Low => most.min(LOW * area),
-                    Detail::Normal => most.min(NORMAL * area),
-                    Detail::High => most,
-                };
+                let most = limit(detail).map_or(most, |embeddings| most.min(embeddings * area));
                 let (width, height) = within_area(width, height, config.unit(), least.min(most), most);
+                Self::Whole { width, height }
+            }
+            Projector::Gemma4 { embeddings } => {
+                let embeddings = match detail {
+                    Detail::Low => GEMMA_LOW,
+                    Detail::Normal => embeddings,
+                    Detail::High => GEMMA_EMBEDDINGS,
+                };
+                let (width, height) = filling(width, height, config.unit(), embeddings);
+                Self::Whole { width, height }
+            }
+            Projector::Pixtral { longest, .. } => {
+                let side = |embeddings: usize| embeddings.isqrt() * config.unit();
+                let longest = limit(detail).map_or(longest, |embeddings| longest.min(side(embeddings)));
+                let (width, height) = below_longest(width, height, config.unit(), longest);
                 Self::Whole { width, height }
             }
         })
@@ -141,9 +155,79 @@ fn within_area(width: usize, height: usize, unit: usize, least: usize, most: usi
     }
 }
 
+/// Embeddings of a picture at most; `None` for as many as the model takes.
+fn limit(detail: Detail) -> Option<usize> {
+    match detail {
+        Detail::Low => Some(LOW),
+        Detail::Normal => Some(NORMAL),
+        Detail::High => None,
+    }
+}
+
+/// Largest size of whole units per side with the picture's ratio and at most this many units.
+fn filling(width: usize, height: usize, unit: usize, units: usize) -> (usize, usize) {
+    let [x, y] = [width, height].map(|side| side as f64);
+    let factor = ((units * unit * unit) as f64 / (x * y)).sqrt();
+    let whole = |side: f64| (factor * side / unit as f64).floor() as usize;
+    let long = |ratio: f64| (ratio.floor() as usize).min(units);
+    let (columns, rows) = match (whole(x), whole(y)) {
+        (columns, 0) if columns > 0 => (long(x / y), 1),
+        (0, rows) if rows > 0 => (1, long(y / x)),
+        (columns, rows) => (columns.max(1), rows.max(1)),
+    };
+    (columns * unit, rows * unit)
+}
+
+/// Size with no edge above `longest`, up to whole units per side.
+fn below_longest(width: usize, height: usize, unit: usize, longest: usize) -> (usize, usize) {
+    let ratio = (height as f64 / longest as f64).max(width as f64 / longest as f64);
+    let scaled = |side: usize| if ratio > 1.0 { (side as f64 / ratio).floor() as usize } else { side };
+    let up = |side: usize| scaled(side).max(1).next_multiple_of(unit);
+    (up(width), up(height))
+}
+
 /// Square of `size` pixels per side at a place.
 fn cut(picture: &Picture, x: usize, y: usize, size: usize) -> Result<Picture> {
     let stride = picture.width() * 3;
     let rows = picture.pixels().chunks_exact(stride).skip(y).take(size);
     Picture::new(size, size, rows.flat_map(|row| &row[x * 3..(x + size) * 3]).copied().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sizes that transformers' functions return, of narrow pictures too.
+    #[test]
+    fn pictures_are_resized_as_transformers_does() {
+        for (width, height, expected) in [
+            (1, 200, [(48, 3360), (48, 11_328), (96, 22_704)]),
+            (200, 1, [(3360, 48), (11_328, 48), (22_704, 96)]),
+            (1000, 7, [(3360, 48), (9600, 48), (19_200, 96)]),
+            (3, 5, [(288, 480), (576, 1008), (1200, 2064)]),
+            (1920, 1080, [(528, 288), (1056, 576), (2112, 1200)]),
+            (16_384, 100, [(3360, 48), (10_272, 48), (20_544, 96)]),
+            (640, 641, [(384, 384), (768, 768), (1584, 1584)]),
+        ] {
+            for (units, expected) in [GEMMA_LOW, 280, GEMMA_EMBEDDINGS].into_iter().zip(expected) {
+                assert_eq!(filling(width, height, 48, units), expected, "{width} x {height}, {units}");
+            }
+        }
+        for (width, height, expected) in [
+            (1, 200, [(28, 224), (28, 224)]),
+            (1000, 7, [(1008, 28), (448, 28)]),
+            (3, 5, [(28, 28), (28, 28)]),
+            (1920, 1080, [(1540, 868), (448, 252)]),
+            (16_384, 100, [(1540, 28), (448, 28)]),
+            (640, 641, [(644, 644), (448, 448)]),
+        ] {
+            for (longest, expected) in [1540, 448].into_iter().zip(expected) {
+                assert_eq!(
+                    below_longest(width, height, 28, longest),
+                    expected,
+                    "{width} x {height}, {longest}"
+                );
+            }
+        }
+    }
 }

@@ -1,39 +1,54 @@
-//! Vision transformer (Dosovitskiy et al. 2021): patches to states.
+//! Vision transformer (Dosovitskiy et al. 2021) with the options of all families: patches to states.
 
 use std::ops::ControlFlow;
 
 use candle_core::{D, DType, Device, Tensor};
 use candle_nn::ops::softmax_last_dim;
 use foretoken_model::error::{Error, Result};
-use foretoken_model::{Projector, VisionConfig, VisionSource};
+use foretoken_model::{
+    LearnedPositions, Projector, Rotation, RotationLayout, VisionConfig, VisionSource, VitOptions,
+};
 
-use super::activation::gelu;
+use super::activation::activated;
 use super::linear::{Linear, Norm};
 use super::patches::Patches;
 
 /// Rows of scores that are computed at once: all of a picture would take gigabytes.
 const QUERIES: usize = 512;
 
-/// Base of the angles of two-dimensional RoPE.
-const THETA: f32 = 10_000.0;
-
 /// A vision transformer.
 pub(super) struct Vit {
     config: VisionConfig,
+    options: VitOptions,
     patch_embedding: Linear,
-    positions: Tensor, // [grid * grid, width]
+    positions: Option<Tensor>, // [grid * grid, width] or [2 * grid, width]
+    first_norm: Option<Norm>,
     layers: Vec<Layer>,
     /// `None` if the projector begins with this norm.
-    output_norm: Option<Norm>,
+    last_norm: Option<Norm>,
+}
+
+/// States of all patches, `[patches, width]` each.
+pub(super) struct States {
+    /// Those after the last layer.
+    pub last: Tensor,
+    /// Those after the layers that [`VisionConfig::deepstack`] names.
+    pub inner: Vec<Tensor>,
 }
 
 struct Layer {
     attention_norm: Norm,
     heads: Heads,
+    head_norms: Option<HeadNorms>,
     output: Linear,
+    /// Norm of the output of attention.
+    attention_post_norm: Option<Norm>,
     feed_norm: Norm,
+    gate: Option<Linear>,
     up: Linear,
     down: Linear,
+    /// Norm of the output of the feed-forward network.
+    feed_post_norm: Option<Norm>,
 }
 
 /// Projections to queries, keys and values.
@@ -42,7 +57,15 @@ enum Heads {
     Fused(Linear),
 }
 
-/// Cosines and sines of two-dimensional RoPE, `[patches, 1, head size]`.
+/// Norms of the components of each head.
+struct HeadNorms {
+    query: Norm,
+    key: Norm,
+    value: Norm,
+}
+
+/// Cosines and sines of two-dimensional RoPE, `[patches, 1, spans, span]`: the components of a
+/// head, in spans within which pairs are half a span apart.
 struct Angles {
     cosines: Tensor,
     sines: Tensor,
@@ -53,18 +76,20 @@ impl Vit {
     /// As [`VisionSource::tensor`].
     pub fn load(source: &VisionSource) -> Result<Self> {
         let config = source.config().clone();
-        let layers = (0..config.layers).map(|index| Layer::load(source, index)).collect::<Result<_>>()?;
-        let has_output_norm = matches!(config.projector, Projector::Idefics3 { .. });
+        let options = config.projector.options();
+        let norm = |is_there: bool, name: &str| is_there.then(|| Norm::load(source, name)).transpose();
         Ok(Self {
             patch_embedding: patch_embedding(source)?,
-            positions: source.tensor("v.position_embd.weight")?,
-            layers,
-            output_norm: has_output_norm.then(|| Norm::load(source, "v.post_ln")).transpose()?,
+            positions: learned_positions(source, options)?,
+            first_norm: norm(options.first_norm, "v.pre_ln")?,
+            layers: (0..config.layers).map(|index| Layer::load(source, index)).collect::<Result<_>>()?,
+            last_norm: norm(options.last_norm, "v.post_ln")?,
+            options,
             config,
         })
     }
 
-    /// States of all patches, `[patches, width]`. `on_progress` receives the share that is done.
+    /// States of all patches. `on_progress` receives the share that is done.
     ///
     /// # Errors
     /// `Error::Compute` without memory; `Error::Cancelled` after `Break`.
@@ -72,24 +97,44 @@ impl Vit {
         &self,
         patches: &Patches,
         on_progress: &mut dyn FnMut(f32) -> ControlFlow<()>,
-    ) -> Result<Tensor> {
-        let mut x = (self.patch_embedding.forward(&patches.pixels)? + self.positions(patches)?)?;
-        let angles = match self.config.projector {
-            Projector::Idefics3 { .. } => None,
-            Projector::Qwen3Vl { .. } => Some(Angles::of(patches, &self.config)?),
-        };
+    ) -> Result<States> {
+        let mut x = self.patch_embedding.forward(&patches.pixels)?;
+        if let Some(positions) = &self.positions {
+            x = (x + self.placed(positions, patches)?)?;
+        }
+        if let Some(norm) = &self.first_norm {
+            x = norm.forward(&x)?;
+        }
+        let rotation = self.options.rotation;
+        let angles = rotation.map(|rotation| Angles::of(patches, &self.config, rotation)).transpose()?;
+        let mut inner = Vec::new();
         for (number, layer) in self.layers.iter().enumerate() {
             if on_progress(number as f32 / self.layers.len() as f32).is_break() {
                 return Err(Error::Cancelled);
             }
             x = layer.forward(&x, angles.as_ref(), &self.config)?;
+            if self.config.deepstack.contains(&number) {
+                inner.push(x.clone());
+            }
         }
-        self.output_norm.as_ref().map_or(Ok(x.clone()), |norm| norm.forward(&x))
+        let last = self.last_norm.as_ref().map_or(Ok(x.clone()), |norm| norm.forward(&x))?;
+        Ok(States { last, inner })
     }
 
-    /// Learned positions of all patches, `[patches, width]`: of a grid like theirs, or interpolated
-    /// between the grid's corners.
-    fn positions(&self, patches: &Patches) -> Result<Tensor> {
+    /// Learned positions of all patches, `[patches, width]`.
+    fn placed(&self, positions: &Tensor, patches: &Patches) -> Result<Tensor> {
+        if self.options.positions == LearnedPositions::Grid {
+            return self.interpolated(positions, patches);
+        }
+        let of = |index: &dyn Fn(&(usize, usize)) -> usize| -> Result<Tensor> {
+            let indices: Vec<u32> = patches.places.iter().map(|place| index(place) as u32).collect();
+            Ok(positions.index_select(&Tensor::new(indices, &Device::Cpu)?, 0)?)
+        };
+        Ok((of(&|&(_, column)| column)? + of(&|&(row, _)| self.config.grid + row)?)?)
+    }
+
+    /// Positions of a grid like that of the patches, or interpolated between the grid's corners.
+    fn interpolated(&self, learned: &Tensor, patches: &Patches) -> Result<Tensor> {
         let grid = self.config.grid;
         let rows = corners(patches.rows, grid);
         let columns = corners(patches.columns, grid);
@@ -104,7 +149,7 @@ impl Vit {
             let (indices, weights): (Vec<u32>, Vec<f32>) = taps.unzip();
             let weights = Tensor::from_vec(weights, (count, 1), &Device::Cpu)?;
             let indices = Tensor::new(indices, &Device::Cpu)?;
-            positions = (positions + self.positions.index_select(&indices, 0)?.broadcast_mul(&weights)?)?;
+            positions = (positions + learned.index_select(&indices, 0)?.broadcast_mul(&weights)?)?;
         }
         Ok(positions)
     }
@@ -121,42 +166,62 @@ fn corners(count: usize, grid: usize) -> Vec<[(usize, f32); 2]> {
     (0..count).map(of).collect()
 }
 
-/// Embedding of patches. A model of videos has a kernel for each of two frames; a picture is both.
+/// Learned positions one after the other, `[positions, width]`.
+fn learned_positions(source: &VisionSource, options: VitOptions) -> Result<Option<Tensor>> {
+    if options.positions == LearnedPositions::None {
+        return Ok(None);
+    }
+    Ok(Some(source.tensor("v.position_embd.weight")?.reshape(((), source.config().width))?))
+}
+
+/// Embedding of patches, whose channels follow each other. A model of videos has a kernel for each
+/// of two frames; a picture is both.
 fn patch_embedding(source: &VisionSource) -> Result<Linear> {
+    let &VisionConfig { width, patch, projector, .. } = source.config();
     let mut weight = source.tensor("v.patch_embd.weight")?;
     if source.contains("v.patch_embd.weight.1") {
         weight = (weight + source.tensor("v.patch_embd.weight.1")?)?;
     } else if weight.rank() == 5 {
         weight = weight.sum(2)?;
+    } else if weight.rank() == 2 && matches!(projector, Projector::Gemma4 { .. }) {
+        // The channels of a pixel are together.
+        weight = weight.reshape((width, patch * patch, 3))?.transpose(1, 2)?.contiguous()?;
     }
-    let bias = source.tensor("v.patch_embd.bias")?;
-    Linear::new(&weight.flatten_from(1)?, Some(bias))
+    let bias = "v.patch_embd.bias";
+    let bias = source.contains(bias).then(|| source.tensor(bias)).transpose()?;
+    Linear::new(&weight.flatten_from(1)?, bias)
 }
 
 impl Layer {
     fn load(source: &VisionSource, index: usize) -> Result<Self> {
+        let options = source.config().projector.options();
         let linear = |part: &str| Linear::load(source, &format!("v.blk.{index}.{part}"));
         let norm = |part: &str| Norm::load(source, &format!("v.blk.{index}.{part}"));
+        let post_norm = |part: &str| options.post_norms.then(|| norm(part)).transpose();
         Ok(Self {
             attention_norm: norm("ln1")?,
-            heads: match source.config().projector {
-                Projector::Idefics3 { .. } => {
-                    Heads::Apart([linear("attn_q")?, linear("attn_k")?, linear("attn_v")?])
-                }
-                Projector::Qwen3Vl { .. } => Heads::Fused(linear("attn_qkv")?),
-            },
+            heads: Heads::load(source, index)?,
+            head_norms: options.head_norms.then(|| HeadNorms::load(source, index)).transpose()?,
             output: linear("attn_out")?,
+            attention_post_norm: post_norm("attn_post_norm")?,
             feed_norm: norm("ln2")?,
+            gate: options.gate.then(|| linear("ffn_gate")).transpose()?,
             up: linear("ffn_up")?,
             down: linear("ffn_down")?,
+            feed_post_norm: post_norm("ffn_post_norm")?,
         })
     }
 
     fn forward(&self, x: &Tensor, angles: Option<&Angles>, config: &VisionConfig) -> Result<Tensor> {
         let attended = self.attend(&self.attention_norm.forward(x)?, angles, config)?;
-        let x = (x + self.output.forward(&attended)?)?;
-        let hidden = gelu(&self.up.forward(&self.feed_norm.forward(&x)?)?)?;
-        Ok((x + self.down.forward(&hidden)?)?)
+        let x = (x + normed(self.attention_post_norm.as_ref(), self.output.forward(&attended)?)?)?;
+        let input = self.feed_norm.forward(&x)?;
+        let up = self.up.forward(&input)?;
+        let hidden = match &self.gate {
+            Some(gate) => (activated(config.activation, &gate.forward(&input)?)? * up)?,
+            None => activated(config.activation, &up)?,
+        };
+        Ok((x + normed(self.feed_post_norm.as_ref(), self.down.forward(&hidden)?)?)?)
     }
 
     /// Attention of every patch to all, `[patches, width]`.
@@ -164,15 +229,16 @@ impl Layer {
         let patches = x.dim(0)?;
         let size = config.width / config.heads;
         let [queries, keys, values] = self.heads.forward(x)?;
-        let split = |x: Tensor| x.reshape((patches, config.heads, size));
-        let turned = |x: Tensor| match angles {
-            Some(angles) => angles.rotate(&split(x)?),
-            None => Ok(split(x)?),
-        };
+        // [patches, heads, size]
+        let split = |x: Tensor, norm: Option<&Norm>| normed(norm, x.reshape((patches, config.heads, size))?);
+        let turned = |x: Tensor| angles.map_or(Ok(x.clone()), |angles| angles.rotate(&x));
         // [heads, patches, size]
         let by_head = |x: Tensor| Ok::<_, Error>(x.transpose(0, 1)?.contiguous()?);
-        let queries = (by_head(turned(queries)?)? * (size as f64).powf(-0.5))?;
-        let (keys, values) = (by_head(turned(keys)?)?, by_head(split(values)?)?);
+        let norms = self.head_norms.as_ref();
+        let scale = if norms.is_some() { 1.0 } else { (size as f64).powf(-0.5) };
+        let queries = (by_head(turned(split(queries, norms.map(|norms| &norms.query))?)?)? * scale)?;
+        let keys = by_head(turned(split(keys, norms.map(|norms| &norms.key))?)?)?;
+        let values = by_head(split(values, norms.map(|norms| &norms.value))?)?;
         let keys = keys.t()?.contiguous()?; // [heads, size, patches]
         let mut parts = Vec::new();
         for first in (0..patches).step_by(QUERIES) {
@@ -185,7 +251,30 @@ impl Layer {
     }
 }
 
+fn normed(norm: Option<&Norm>, x: Tensor) -> Result<Tensor> {
+    norm.map_or(Ok(x.clone()), |norm| norm.forward(&x))
+}
+
 impl Heads {
+    fn load(source: &VisionSource, index: usize) -> Result<Self> {
+        let config = source.config();
+        let name = |part: &str| format!("v.blk.{index}.{part}");
+        if config.projector.options().fused {
+            return Ok(Self::Fused(Linear::load(source, &name("attn_qkv"))?));
+        }
+        let part = |part: &str| Linear::load(source, &name(part));
+        // llama.cpp's converter permutes the rows of Pixtral's queries and keys.
+        let is_permuted = matches!(config.projector, Projector::Pixtral { .. }) && !source.path().is_dir();
+        let rotated = |part: &str| match is_permuted {
+            true => {
+                let weight = source.tensor(&format!("{}.weight", name(part)))?;
+                Linear::new(&in_halves(&weight, config.heads)?, None)
+            }
+            false => Linear::load(source, &name(part)),
+        };
+        Ok(Self::Apart([rotated("attn_q")?, rotated("attn_k")?, part("attn_v")?]))
+    }
+
     /// Queries, keys and values, `[patches, width]` each.
     fn forward(&self, x: &Tensor) -> Result<[Tensor; 3]> {
         match self {
@@ -202,29 +291,68 @@ impl Heads {
     }
 }
 
+/// Rows of a matrix whose heads have rotated pairs side by side, moved half a head apart.
+fn in_halves(weight: &Tensor, heads: usize) -> Result<Tensor> {
+    let (rows, columns) = weight.dims2()?;
+    let pairs = weight.reshape((heads, rows / heads / 2, 2, columns))?;
+    Ok(pairs.transpose(1, 2)?.contiguous()?.reshape((rows, columns))?)
+}
+
+impl HeadNorms {
+    fn load(source: &VisionSource, index: usize) -> Result<Self> {
+        let norm = |part: &str| Norm::load(source, &format!("v.blk.{index}.{part}"));
+        let config = source.config();
+        Ok(Self {
+            query: norm("attn_q_norm")?,
+            key: norm("attn_k_norm")?,
+            value: Norm::plain(config.width / config.heads, config.epsilon)?,
+        })
+    }
+}
+
 impl Angles {
-    /// Angles by row in the first half of a half of each head, by column in the second.
-    fn of(patches: &Patches, config: &VisionConfig) -> Result<Self> {
-        let half = config.width / config.heads / 2;
-        let frequencies: Vec<f32> =
-            (0..half).step_by(2).map(|pair| 1.0 / THETA.powf(pair as f32 / half as f32)).collect();
-        let mut angles = Vec::with_capacity(patches.places.len() * 2 * half);
+    /// Angles of all components of a head, by rows and columns of the patches.
+    fn of(patches: &Patches, config: &VisionConfig, Rotation { base, layout }: Rotation) -> Result<Self> {
+        let size = config.width / config.heads;
+        let half = size / 2;
+        // Every second frequency of a whole head.
+        let frequencies = |first: usize| -> Vec<f32> {
+            (first..half).step_by(2).map(|number| 1.0 / base.powf(number as f32 / half as f32)).collect()
+        };
+        let (of_columns, spans) = match layout {
+            RotationLayout::RowsThenColumns => (frequencies(0), 1),
+            RotationLayout::ColumnsBesideRows => (frequencies(0), 2),
+            RotationLayout::Alternating => (frequencies(1), 1),
+        };
+        let of_rows = frequencies(0);
+        let mut angles = Vec::with_capacity(patches.places.len() * size);
         for &(row, column) in &patches.places {
-            for _ in 0..2 {
-                for place in [row, column] {
-                    angles.extend(frequencies.iter().map(|frequency| place as f32 * frequency));
+            let by_row = of_rows.iter().map(|frequency| row as f32 * frequency);
+            let by_column = of_columns.iter().map(|frequency| column as f32 * frequency);
+            match layout {
+                RotationLayout::ColumnsBesideRows => {
+                    angles.extend(by_column.clone().chain(by_column));
+                    angles.extend(by_row.clone().chain(by_row));
+                }
+                RotationLayout::RowsThenColumns | RotationLayout::Alternating => {
+                    let both = by_row.chain(by_column);
+                    angles.extend(both.clone().chain(both));
                 }
             }
         }
-        let angles = Tensor::from_vec(angles, (patches.places.len(), 1, 2 * half), &Device::Cpu)?;
+        let shape = (patches.places.len(), 1, spans, size / spans);
+        let angles = Tensor::from_vec(angles, shape, &Device::Cpu)?;
         Ok(Self { cosines: angles.cos()?, sines: angles.sin()? })
     }
 
-    /// Rotates pairs of numbers half a head apart, `[patches, heads, size]`.
+    /// Rotates pairs of components, `[patches, heads, size]`.
     fn rotate(&self, x: &Tensor) -> Result<Tensor> {
-        let half = x.dim(D::Minus1)? / 2;
-        let (first, second) = (x.narrow(D::Minus1, 0, half)?, x.narrow(D::Minus1, half, half)?);
+        let (patches, heads, size) = x.dims3()?;
+        let (_, _, spans, span) = self.cosines.dims4()?;
+        let x = x.reshape((patches, heads, spans, span))?;
+        let (first, second) = (x.narrow(D::Minus1, 0, span / 2)?, x.narrow(D::Minus1, span / 2, span / 2)?);
         let turned = Tensor::cat(&[&second.neg()?, &first], D::Minus1)?;
-        Ok((x.broadcast_mul(&self.cosines)? + turned.broadcast_mul(&self.sines)?)?)
+        let rotated = (x.broadcast_mul(&self.cosines)? + turned.broadcast_mul(&self.sines)?)?;
+        Ok(rotated.reshape((patches, heads, size))?)
     }
 }

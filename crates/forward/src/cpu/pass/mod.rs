@@ -225,6 +225,9 @@ impl PassContext<'_> {
             if let Some(input) = &layer.per_layer_input {
                 pending = self.apply_per_layer_input(member, input, index, pending, next);
             }
+            if self.media.adds(index) {
+                self.add_media(member, index);
+            }
         }
         if self.taps.is_some_and(|taps| !taps.is_early(self.config.depth())) {
             match self.network.head.as_ref().and_then(Head::assistant) {
@@ -284,6 +287,19 @@ impl PassContext<'_> {
         let Some(embedding) = self.media.row(self.first + row) else { return false };
         state.iter_mut().zip(embedding).for_each(|(number, &half)| *number = half.to_f32());
         true
+    }
+
+    /// Adds what embeddings of pictures have for the states after layer `index` (DeepStack).
+    fn add_media(&self, member: &Member<'_>, index: usize) {
+        member.share(self.nodes, 1, |rows| {
+            for row in rows {
+                let Some(added) = self.media.added(self.first + row, index) else { continue };
+                // SAFETY: the row belongs to this unit.
+                let state = unsafe { std::slice::from_raw_parts_mut(self.hidden(row), self.config.hidden) };
+                state.iter_mut().zip(added).for_each(|(number, half)| *number += half.to_f32());
+            }
+        });
+        member.barrier();
     }
 
     /// Returns the RMS norm of the states of `rows`, or the states without a weight, as rows from 0
