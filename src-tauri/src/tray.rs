@@ -1,5 +1,6 @@
 //! The tray icon, if the settings want it: the local server's state, and a menu to open the window,
-//! to switch the server, to ask a quick question and to quit. The page names its parts in the person's language.
+//! to switch the server, to ask a quick question and to quit. The page names its parts in the
+//! person's language.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

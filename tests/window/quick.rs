@@ -127,7 +127,7 @@ async fn a_quick_question_is_answered_and_goes_on_in_the_main_window() {
     window.page.switch_to_window(main).await.unwrap();
     window.wait("the main window shows both replies", async || window.replies().await == 2).await;
 
-    // The tray's menu opens it anew, in the colours and the language of the settings.
+    // The tray's menu opens it again, in the colours and the language of the settings.
     window.configure(json!({ "appearance": { "theme": "light", "language": "de" } })).await;
     tray.choose("Kurze Frage …");
     window.wait("the window opens", async || window.is_quick_visible()).await;

@@ -2,11 +2,11 @@
 import type { ShortcutProblem } from "./ShortcutProblem";
 
 /**
- * What the desktop offers to programs.
+ * Abilities of the desktop that the settings depend on.
  */
 export type Desktop = { 
 /**
- * Whether it shows tray icons.
+ * True while it shows tray icons.
  */
 tray: boolean, 
 /**

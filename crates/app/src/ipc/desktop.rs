@@ -1,4 +1,4 @@
-//! What the desktop offers: a tray with an icon, and global shortcuts.
+//! Abilities of the desktop: a tray with an icon, and global shortcuts.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -20,11 +20,11 @@ pub struct TrayWords {
     pub quit: String,
 }
 
-/// What the desktop offers to programs.
+/// Abilities of the desktop that the settings depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Desktop {
-    /// Whether it shows tray icons.
+    /// True while it shows tray icons.
     pub tray: bool,
     /// Why the shortcut of the quick question does not work; `None` if it does or none is chosen.
     pub shortcut: Option<ShortcutProblem>,
