@@ -43,7 +43,8 @@ pub fn target() -> Target {
         head: 4096,
         memory: Memory { each: 16, beside: 1 << 20 },
         run: Box::new(move |input| {
-            fs::write(&path, input).unwrap();
+            // The folder stays as long as the target.
+            fs::write(folder.path().join("model.gguf"), input).unwrap();
             let read = VisionSource::open(&path).and_then(|source| source.tensor("v.position_embd.weight"));
             read.err().map(|error| error.to_string())
         }),
