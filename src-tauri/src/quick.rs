@@ -62,14 +62,14 @@ pub fn hide(handle: &AppHandle) {
     if let Some(window) = handle.get_webview_window(QUICK) {
         let _ = window.hide();
     }
-    tell_main(handle, ASKED);
+    send_to_main(handle, ASKED);
 }
 
 /// Hides the window and opens `conversation` in the main one.
 pub fn continue_in_main(handle: &AppHandle, conversation: i64) {
     hide(handle);
     window::raise(handle);
-    tell_main(
+    send_to_main(
         handle,
         &format!("dispatchEvent(new CustomEvent('foretoken-open', {{ detail: {conversation} }}))"),
     );
@@ -82,7 +82,7 @@ pub fn close(handle: &AppHandle) {
     }
 }
 
-fn tell_main(handle: &AppHandle, event: &str) {
+fn send_to_main(handle: &AppHandle, event: &str) {
     if let Some(Err(error)) = handle.get_webview_window(MAIN).map(|page| page.eval(event)) {
         tracing::warn!(%error, "the main page shows an old list of conversations");
     }

@@ -25,7 +25,7 @@ const QUICK: &str = "tray-quick";
 const QUIT: &str = "tray-quit";
 
 /// Event at which the page fetches the local server's setting, which the menu has changed.
-const TELL_PAGE: &str = "dispatchEvent(new Event('foretoken-server'))";
+const SERVER_CHANGED: &str = "dispatchEvent(new Event('foretoken-server'))";
 
 /// The icon, and what it shows.
 #[derive(Clone, Default)]
@@ -197,7 +197,7 @@ fn switch_server(handle: &AppHandle) {
         if let Err(error) = app.switch_server(starts) {
             tracing::warn!("the local server stays as it is: {}", error.message);
         }
-        if let Some(Err(error)) = handle.get_webview_window(MAIN).map(|page| page.eval(TELL_PAGE)) {
+        if let Some(Err(error)) = handle.get_webview_window(MAIN).map(|page| page.eval(SERVER_CHANGED)) {
             tracing::warn!(%error, "the page shows an old state of the local server");
         }
     });

@@ -172,7 +172,9 @@ async fn pages_of_a_scan_are_attached_as_pictures_and_a_model_that_sees_them_is_
     wait_for_thumbnails(&window, 2).await;
     let names = chips(&window).await;
     assert!(names[0].contains("scan.pdf, page 1") && names[1].contains("scan.pdf, page 2"), "{names:?}");
-    window.wait("what was left out is named", async || window.body().await.contains("of 3")).await;
+    window
+        .wait("what was left out is named", async || window.body().await.contains("2 of its 3 pages"))
+        .await;
     window.find("vision-find").await;
     window.photograph("scan-unseen").await;
 

@@ -36,7 +36,7 @@ const TEMPLATE: &str = "{% for message in messages %}<|im_start|>{{ message.role
 pub struct PicturesArgs {
     /// Text model in a GGUF file, with a template in ChatML
     target: PathBuf,
-    /// What drafts: `ngram`, `mtp`, or a model or head by path or name
+    /// Drafter: `ngram`, `mtp`, or a model or head by path or name
     #[arg(long, value_name = "DRAFT", default_value = "ngram")]
     draft: DraftChoice,
     /// Sides of the pictures in pixels

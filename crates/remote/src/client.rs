@@ -69,7 +69,7 @@ pub struct Model {
     pub id: String,
     /// Context length in tokens, if the server reports it.
     pub context: Option<u32>,
-    /// Whether it sees pictures, if the server reports it.
+    /// `true` if it sees pictures; `None` if the server does not report it.
     pub sees: Option<bool>,
 }
 
@@ -302,8 +302,8 @@ fn model(json: &Value) -> Option<Model> {
     Some(Model { id: id.to_owned(), context: context.filter(|&tokens| tokens > 0), sees: sees(json) })
 }
 
-/// Reads whether a model sees pictures: llama-server and Foretoken list capabilities, OpenRouter the
-/// kinds of input.
+/// Reads whether a model sees pictures: llama-server and Foretoken list capabilities, OpenRouter
+/// lists kinds of input.
 fn sees(json: &Value) -> Option<bool> {
     let lists = [&json["capabilities"], &json["architecture"]["input_modalities"]];
     let names = lists.into_iter().find_map(Value::as_array)?.iter().filter_map(Value::as_str);

@@ -108,8 +108,8 @@ async function readPdf(name: string, bytes: Uint8Array): Promise<ReadFile> {
   const [first, ...others] = read.drawn.map((page, at) => pagePicture(name, at + 1, page));
   if (!first) throw new Refusal(t("attach.scanned", { name }));
   const pages = others.length + 1;
-  const note =
-    read.pages > pages ? t("attach.firstPages", { name, pages, all: count(read.pages) }) : null;
+  const words = { name, pages: count(pages), all: count(read.pages) };
+  const note = read.pages > pages ? t("attach.firstPages", words) : null;
   return { files: [first, ...others], note, encoded: null };
 }
 

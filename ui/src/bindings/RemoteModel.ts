@@ -13,6 +13,6 @@ id: string,
  */
 context: number, 
 /**
- * Whether it sees pictures; `None` if the server does not report it.
+ * `true` if it sees pictures; `None` if the server does not report it.
  */
 sees: boolean | null, };

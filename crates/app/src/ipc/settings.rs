@@ -122,7 +122,7 @@ pub struct RemoteModel {
     pub id: String,
     /// Context length in tokens; 0 if the server does not report it.
     pub context: u32,
-    /// Whether it sees pictures; `None` if the server does not report it.
+    /// `true` if it sees pictures; `None` if the server does not report it.
     #[serde(default)]
     pub sees: Option<bool>,
 }

@@ -65,8 +65,7 @@ export const attachments = {
   "attach.unread": "{name} konnte nicht gelesen werden ({detail}). Ist die Datei noch da?",
   "attach.scanned": "{name} enthält keinen Text, und die Seiten lassen sich nicht zeichnen.",
   "attach.pageOf": "{name}, Seite {page}",
-  "attach.firstPages":
-    "{name} ist gescannt: {pages, plural, one {Die erste Seite ist als Bild} other {Die ersten # Seiten sind als Bilder}} angehängt, von {all}.",
+  "attach.firstPages": "{name} ist gescannt: {pages} von {all} Seiten sind als Bilder angehängt.",
   "attach.detail": "Detail",
   "attach.detailNormal": "Normal",
   "attach.detailHigh": "Hoch",

@@ -62,8 +62,7 @@ export const attachments = {
   "attach.unread": "{name} could not be read ({detail}). Is it still there?",
   "attach.scanned": "{name} has no text in it, and its pages cannot be drawn.",
   "attach.pageOf": "{name}, page {page}",
-  "attach.firstPages":
-    "{name} is scanned: its first {pages, plural, one {page is} other {# pages are}} attached as pictures, of {all}.",
+  "attach.firstPages": "{name} is scanned: {pages} of its {all} pages are attached as pictures.",
   "attach.detail": "Detail",
   "attach.detailNormal": "Normal",
   "attach.detailHigh": "High",
