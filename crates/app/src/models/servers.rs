@@ -20,6 +20,13 @@ pub(crate) struct Chosen<'a> {
     pub(crate) model: &'a str,
 }
 
+impl<'a> Chosen<'a> {
+    /// Returns the model as its server listed it last; `None` if it did not.
+    fn listed(self) -> Option<&'a RemoteModel> {
+        self.server.models.iter().find(|known| known.id == self.model)
+    }
+}
+
 /// Returns whether a target's id is one of a remote server.
 pub(crate) fn is_remote(target: &str) -> bool {
     target.starts_with(PREFIX)
@@ -41,8 +48,7 @@ pub(crate) fn chosen(settings: &Settings) -> Result<Chosen<'_>> {
 /// # Errors
 /// Same as [`chosen`], and an error if the server does not report it.
 pub(crate) fn context(settings: &Settings) -> Result<usize> {
-    let Chosen { server, model } = chosen(settings)?;
-    let known = server.models.iter().find(|known| known.id == model && known.context > 0);
+    let known = chosen(settings)?.listed().filter(|known| known.context > 0);
     known.map(|known| known.context as usize).ok_or_else(|| {
         let message = "The server doesn't report its model's context length. Start a new conversation.";
         CommandError::new(ErrorCode::Remote, message)
@@ -52,10 +58,9 @@ pub(crate) fn context(settings: &Settings) -> Result<usize> {
 /// Returns the chosen target's list entry; `None` if it is on this computer, or its server was
 /// removed.
 pub(crate) fn entry(settings: &Settings) -> Option<ModelEntry> {
-    let Chosen { server, model } = chosen(settings).ok().filter(|_| is_remote(&settings.target))?;
-    let known = server.models.iter().find(|known| known.id == model);
-    let unlisted = RemoteModel { id: model.to_owned(), context: 0, sees: None };
-    Some(listed(server, known.unwrap_or(&unlisted)))
+    let chosen = chosen(settings).ok().filter(|_| is_remote(&settings.target))?;
+    let unlisted = RemoteModel { id: chosen.model.to_owned(), context: 0, sees: None };
+    Some(listed(chosen.server, chosen.listed().unwrap_or(&unlisted)))
 }
 
 /// Returns the list entries of every model of every server.
@@ -90,10 +95,7 @@ fn listed(server: &RemoteServer, model: &RemoteModel) -> ModelEntry {
 /// Returns whether pictures are sent to the chosen remote model: unless its server reports that it
 /// does not see them.
 pub(crate) fn sees(settings: &Settings) -> bool {
-    chosen(settings).is_ok_and(|Chosen { server, model }| {
-        let known = server.models.iter().find(|known| known.id == model);
-        known.is_none_or(|known| known.sees != Some(false))
-    })
+    chosen(settings).is_ok_and(|chosen| chosen.listed().is_none_or(|known| known.sees != Some(false)))
 }
 
 /// Returns the label of a remote model: "Qwen/Qwen3-8B · gpu".
