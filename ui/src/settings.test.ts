@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Settings } from "./bindings/Settings";
 import { defaults } from "./bindings/defaults";
@@ -32,6 +33,21 @@ test("a search covers all sections and marks the words", async () => {
 
 test("the settings open at the appearance, with theme, language and text size first", () => {
   expect(shown().slice(0, 3)).toEqual(["theme", "language", "text_size"]);
+});
+
+test("a part below a setting takes no room while it is empty", () => {
+  const source = readFileSync("src/components/settings/SettingRow.svelte", "utf8");
+  const sheet = document.createElement("style");
+  sheet.textContent = /<style>([^]*)<\/style>/.exec(source)?.[1] ?? "";
+  document.head.append(sheet);
+  const parts = [...document.querySelectorAll<HTMLElement>(".setting > .below")];
+  const inGrid = () => parts.map((part) => getComputedStyle(part).position !== "absolute");
+  expect(inGrid()).toEqual([false, false]);
+  parts[0]?.append(document.createElement("p"));
+  expect(inGrid()).toEqual([false, false]);
+  parts[0]?.querySelector("p")?.append("text");
+  expect(inGrid()).toEqual([true, false]);
+  sheet.remove();
 });
 
 test("the version stands below the sections", async () => {
