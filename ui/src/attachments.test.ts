@@ -1,6 +1,9 @@
 import { File } from "node:buffer";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { contentsOfPdf } from "./attachments/pdf";
 import { WindowFixture } from "./windowFixture";
+
+vi.mock("./attachments/pdf", { spy: true });
 
 // Plots are drawn by a library that needs a canvas.
 vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined }));
@@ -178,6 +181,21 @@ test("a file of one long line is shown from its beginning, and more on demand", 
   await window.click("attachment-more");
   expect(shown()).toBe(90_000);
   expect(window.find("attachment-more")).toBeNull();
+});
+
+test("pages of a scan that were left out are a note, and not an error", async () => {
+  const drawn = [new Uint8Array([1]), new Uint8Array([2])];
+  vi.mocked(contentsOfPdf).mockResolvedValueOnce({ drawn, pages: 12 });
+  await attach(["scan.pdf", "%PDF-1.7"]);
+  expect(words("attachment-problem")).toEqual([]);
+  expect(words("attachment-note")).toEqual([
+    "scan.pdf is scanned: 2 of its 12 pages are attached as pictures.",
+  ]);
+  const note = window.present("attachment-note");
+  expect([note.role, note.classList.contains("note")]).toEqual(["status", true]);
+  note.querySelector("button")?.click();
+  await window.pass();
+  expect(words("attachment-note")).toEqual([]);
 });
 
 test("refused files are explained in place, and excessive length before sending", async () => {

@@ -24,12 +24,18 @@ export interface PendingFile {
 
 type Conversation = number | null;
 
+/** A sentence about attached files. */
+interface Remark {
+  /** A problem: a file was not attached. A note: not all of a file was. */
+  kind: "problem" | "note";
+  words: string;
+}
+
 /** Files of all unsent messages, shared by the chats of the window. */
 export class UnsentFiles {
   /** Files by conversation; null is a new one. */
   readonly lists = new SvelteMap<Conversation, readonly PendingFile[]>();
-  /** Why files were not attached, by conversation. */
-  readonly problems = new SvelteMap<Conversation, readonly string[]>();
+  readonly remarks = new SvelteMap<Conversation, readonly Remark[]>();
   /** Ids of files in the store, by their ids on the page; null if storing failed. */
   readonly stored = new Map<number, Promise<number | null>>();
   readonly loaded = new Set<Conversation>();
@@ -40,7 +46,9 @@ export class Attachments {
   /** Files of the open conversation. */
   readonly waiting = $derived.by(() => this.#shared.lists.get(this.#current()) ?? []);
   /** Why files were not attached in the open conversation, a sentence each. */
-  readonly problems = $derived.by(() => this.#shared.problems.get(this.#current()) ?? []);
+  readonly problems = $derived.by(() => this.#remarks("problem"));
+  /** Parts of files that were left out in the open conversation, a sentence each. */
+  readonly notes = $derived.by(() => this.#remarks("note"));
 
   readonly reading = $derived(this.waiting.some(({ file }) => file === null));
   /** Files that are too long to be part of the prompt as a whole. */
@@ -90,7 +98,7 @@ export class Attachments {
   /** Reads files one after the other; files that cannot be attached become problems. */
   async add(files: Iterable<Source>) {
     const home = this.#current();
-    this.#shared.problems.delete(home);
+    this.#shared.remarks.delete(home);
     const taken = [...files];
     const room = facts.attachments - this.waiting.length;
     if (taken.length > room) this.#refuse(home, tooMany().message);
@@ -103,7 +111,7 @@ export class Attachments {
   /** Attaches a text, by default a pasted one; returns its id, or null with a problem shown. */
   addText(text: string, name = t("attach.pasted")): number | null {
     const home = this.#current();
-    this.#shared.problems.delete(home);
+    this.#shared.remarks.delete(home);
     try {
       if (this.waiting.length >= facts.attachments) throw tooMany();
       const file = this.#unlike(home, within({ name, kind: "text", text }));
@@ -118,7 +126,8 @@ export class Attachments {
 
   /** Shows that a pasted image was not attached. */
   refuseImage() {
-    this.#shared.problems.set(this.#current(), [t("attach.pastedImage")]);
+    this.dismiss();
+    this.#refuse(this.#current(), t("attach.pastedImage"));
   }
 
   remove(id: number) {
@@ -135,7 +144,7 @@ export class Attachments {
     this.#filter(({ file }) => file === null || !files.includes(file));
     this.dismiss();
     // The new conversation has an id by now.
-    this.#shared.problems.delete(null);
+    this.#shared.remarks.delete(null);
   }
 
   /** Counts all files again, after a change of the model. */
@@ -145,9 +154,9 @@ export class Attachments {
     }
   }
 
-  /** Removes the problems of the open conversation. */
+  /** Removes the problems and notes of the open conversation. */
   dismiss() {
-    this.#shared.problems.delete(this.#current());
+    this.#shared.remarks.delete(this.#current());
   }
 
   /** Reads a file again in the encoding that a person chose. */
@@ -233,7 +242,7 @@ export class Attachments {
       this.#change(id, { name: first.name, encoded });
       await this.#keep(home, id, this.#unlike(home, first));
       for (const page of pages) await this.#keep(home, this.#list(home, page), page);
-      if (note !== null) this.#refuse(home, note);
+      if (note !== null) this.#remark(home, "note", note);
     } catch (thrown) {
       this.remove(id);
       const detail = BackendError.from(thrown).message;
@@ -275,7 +284,17 @@ export class Attachments {
   }
 
   #refuse(home: Conversation, sentence: string) {
-    this.#shared.problems.set(home, [...(this.#shared.problems.get(home) ?? []), sentence]);
+    this.#remark(home, "problem", sentence);
+  }
+
+  #remark(home: Conversation, kind: Remark["kind"], words: string) {
+    const others = this.#shared.remarks.get(home) ?? [];
+    this.#shared.remarks.set(home, [...others, { kind, words }]);
+  }
+
+  #remarks(wanted: Remark["kind"]): string[] {
+    const all = this.#shared.remarks.get(this.#current()) ?? [];
+    return all.filter(({ kind }) => kind === wanted).map(({ words }) => words);
   }
 }
 
