@@ -1,9 +1,6 @@
-import axe from "axe-core";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { LIBRARY_SECTIONS } from "./commands/sections";
-import { de } from "./messages/de";
-import { en } from "./messages/en";
-import type { Key } from "./messages/say";
+import { englishTexts, findings } from "./findings";
 import { isNightly } from "./nightly";
 import { SECTIONS } from "./settings/words";
 import { WindowFixture } from "./windowFixture";
@@ -11,52 +8,12 @@ import { WindowFixture } from "./windowFixture";
 // Plots are drawn by a library that needs a canvas.
 vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined }));
 
-/** Rules that need layout; theme.test.ts and the test of the real window cover them. */
-const NEED_LAYOUT = ["color-contrast", "scrollable-region-focusable", "target-size"];
-const GRAVE = ["serious", "critical"];
-
 /** Interval of the German screens that axe checks; all are searched for English. */
 const GERMAN_INTERVAL = isNightly ? 1 : 6;
 
 let window: WindowFixture;
 
 afterEach(() => window.close());
-
-/** Findings of axe, a line per element. */
-async function findings(): Promise<string[]> {
-  // axe needs a running clock.
-  vi.useRealTimers();
-  const rules = Object.fromEntries(NEED_LAYOUT.map((rule) => [rule, { enabled: false }]));
-  const { violations } = await axe.run(document, { rules, resultTypes: ["violations"] });
-  return violations
-    .filter(({ impact }) => GRAVE.includes(impact ?? ""))
-    .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
-}
-
-/** Messages that also occur in recorded conversations: a sample prompt and search terms. */
-const IN_CONVERSATIONS = /^welcome\.storyPrompt$|\.more$/;
-/** English messages that differ in German: one of them on a German page was not updated. */
-const ENGLISH = new Set(
-  (Object.keys(en) as Key[])
-    .filter((key) => !IN_CONVERSATIONS.test(key) && !Object.values<string>(de).includes(en[key]))
-    .map((key): string => en[key]),
-);
-
-/** Texts on the page, visible or read aloud, that are English messages; tokens are the model's. */
-function englishTexts(): string[] {
-  const texts: string[] = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const { parentElement, textContent } = walker.currentNode;
-    if (!parentElement?.closest(".reply .chip")) texts.push(textContent?.trim() ?? "");
-  }
-  for (const element of document.body.querySelectorAll("*")) {
-    for (const name of ["data-tooltip", "aria-label", "placeholder", "aria-valuetext"]) {
-      texts.push(element.getAttribute(name) ?? "");
-    }
-  }
-  return texts.filter((text) => ENGLISH.has(text));
-}
 
 type Screen = [name: string, show: () => Promise<void>];
 

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import Quick from "./Quick.svelte";
 import { BackendError, type Backend } from "./backend/backend";
 import { player } from "./backend/player";
+import { englishTexts, findings } from "./findings";
 import { App } from "./state/app.svelte";
 import { stubBrowser } from "./windowFixture";
 
@@ -14,6 +15,8 @@ let backend: Backend;
 let shown: ReturnType<typeof mount>;
 
 beforeEach(async () => {
+  // Title as in index.html.
+  document.title = "Foretoken";
   stubBrowser();
   backend = player(new URLSearchParams(), 0);
   app = new App(backend);
@@ -23,7 +26,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await unmount(shown);
-  await vi.advanceTimersByTimeAsync(50);
+  if (vi.isFakeTimers()) await vi.advanceTimersByTimeAsync(50);
   vi.unstubAllGlobals();
   vi.useRealTimers();
 });
@@ -62,6 +65,16 @@ test("a question is answered below the field, which is empty for the next one", 
   expect(opened).toHaveBeenCalledWith(app.conversations.current);
 });
 
+test("a reply can be scrolled with the keyboard, and its end is announced", async () => {
+  const reply = () => find("quick-reply") as HTMLElement;
+  expect(reply().tabIndex).toBe(-1);
+  await ask("Tell me a story about a fox");
+  await pass(20_000);
+  expect(reply().tabIndex).toBe(0);
+  const announced = [...document.querySelectorAll("[role=status]")].map((one) => one.textContent);
+  expect(announced).toContain("Reply finished.");
+});
+
 test("a refused question stays in the field, with the reason", async () => {
   const busy = new BackendError("busy", "another reply is written");
   vi.spyOn(backend, "send").mockRejectedValue(busy);
@@ -82,3 +95,43 @@ test("Escape hides the window, and the next time begins a conversation", async (
   expect(find("quick-reply")?.textContent.trim()).toBe("");
   expect(document.activeElement).toBe(field());
 });
+
+const SCREENS: [name: string, show: () => Promise<void>][] = [
+  ["before a question", () => Promise.resolve()],
+  [
+    "with a reply",
+    async () => {
+      await ask("Tell me a story about a fox");
+      await pass(20_000);
+    },
+  ],
+  [
+    "with a reply in tokens",
+    async () => {
+      app.view.showAllAs("tokens");
+      await ask("Tell me a story about a fox");
+      await pass(20_000);
+      expect(document.querySelector(".chip")).not.toBeNull();
+    },
+  ],
+  [
+    "with a problem",
+    async () => {
+      vi.spyOn(backend, "send").mockRejectedValue(new BackendError("busy", "busy"));
+      await ask("Hello");
+    },
+  ],
+];
+
+const LANGUAGES = ["en", "de"] as const;
+
+test.each(SCREENS.flatMap((screen) => LANGUAGES.map((language) => [...screen, language] as const)))(
+  "axe finds no serious violation %s, and no text is in another language",
+  async (_, show, language) => {
+    app.settings.changeAppearance({ language });
+    await pass();
+    await show();
+    if (language === "de") expect(englishTexts()).toEqual([]);
+    expect(await findings()).toEqual([]);
+  },
+);
