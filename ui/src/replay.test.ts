@@ -130,6 +130,20 @@ test("the formatted text follows the scrubber backwards, also twice within a mom
   expect(text().length).toBeLessThan(whole.length / 4);
 });
 
+test("a replay of a text that is in view has no button to its end; a longer one has", async () => {
+  const toEnd = () => document.querySelector<HTMLElement>('[aria-label="Scroll to the end"]');
+  const iconOf = (button: Element | null) => button?.querySelector("path")?.getAttribute("d");
+  await open("replay-open");
+  expect(toEnd()).toBeNull();
+  const scroller = present("message-reply").closest("[data-scroller]") ?? expect.fail();
+  Object.defineProperty(scroller, "scrollHeight", { value: 2000 });
+  for (let times = 0; times < 2; times += 1) scroller.dispatchEvent(new Event("scroll"));
+  await pass();
+  expect(iconOf(toEnd())).toBeTruthy();
+  // Another arrow down would read as another button to scroll.
+  expect(iconOf(present("see-from"))).not.toBe(iconOf(toEnd()));
+});
+
 test("the composer keeps its text over a replay", async () => {
   const composer = present("composer") as HTMLTextAreaElement;
   composer.value = "half a thought";
