@@ -51,6 +51,17 @@ test("the inspector shows the reply in view, and at the end of the conversation 
   expect(shown()).toBe(second);
 });
 
+test.each([
+  [592, "1.1×"],
+  [700, "1.1× faster"],
+])("a header %i px wide leaves room for the models' names: %s", async (width, words) => {
+  await window.close();
+  const sized = vi.spyOn(HTMLElement.prototype, "clientWidth", "get").mockReturnValue(width);
+  window = await WindowFixture.open();
+  sized.mockRestore();
+  expect(window.present("speed-pill").textContent.trim()).toBe(words);
+});
+
 test("a draft chosen while a reply is written applies from the next one on, with a notice", async () => {
   await ask("Count.");
   await window.pass(100);
