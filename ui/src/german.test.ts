@@ -93,7 +93,7 @@ test("file dialogs are named in the language of the page", async () => {
   await speak("de");
   expect(named).toHaveBeenLastCalledWith(
     "Dateien anhängen",
-    "Text, Code, CSV, JSON oder PDF",
+    "Text, Code, Bilder, PDF- oder Office-Dateien",
     "Alle Dateien",
   );
   await window.app.chooseModelFile();

@@ -8,7 +8,7 @@ export const window = {
     "{count, plural, one {Loslassen, um ein Modell hinzuzufügen} other {Loslassen, um # Modelle hinzuzufügen}}",
   "drop.attach":
     "{count, plural, one {Loslassen, um eine Datei anzuhängen} other {Loslassen, um # Dateien anzuhängen}}",
-  "drop.attachWhat": "Text, Code, CSV, JSON oder PDF",
+  "drop.attachWhat": "Text, Code, Bilder, PDF- oder Office-Dateien",
   "drop.trace":
     "{count, plural, one {Loslassen, um einen Trace zu öffnen} other {Loslassen, um # Traces zu öffnen}}",
   "drop.traceWhat": "Du kannst ihn ansehen und abspielen. Er bleibt, wo er ist.",

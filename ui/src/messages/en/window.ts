@@ -4,7 +4,7 @@ export const window = {
   "window.replyNotCopied": "The reply could not be copied.",
   "drop.add": "{count, plural, one {Drop to add a model} other {Drop to add # models}}",
   "drop.attach": "{count, plural, one {Drop to attach a file} other {Drop to attach # files}}",
-  "drop.attachWhat": "Text, code, CSV, JSON or PDF",
+  "drop.attachWhat": "Text, code, pictures, PDF or Office files",
   "drop.trace": "{count, plural, one {Drop to open a trace} other {Drop to open # traces}}",
   "drop.traceWhat": "You can view and replay it. It stays where it is.",
   "drop.conversations":
