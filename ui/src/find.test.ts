@@ -93,6 +93,17 @@ test("replies are shown as text during a search, and as tokens again after it", 
   expect(window.all("token-view").length).toBeGreaterThan(0);
 });
 
+test("during a search the button of a reply offers its tokens, and ends the search", async () => {
+  const pressed = () => window.present("toggle-tokens").getAttribute("aria-pressed");
+  expect(pressed()).toBe("true");
+  await look("the");
+  expect(pressed()).toBe("false");
+  await window.click("toggle-tokens");
+  expect(window.find("find")).toBeNull();
+  expect(pressed()).toBe("true");
+  expect(window.all("token-view").length).toBeGreaterThan(0);
+});
+
 test("without an open conversation the shortcut searches all of them", async () => {
   window.app.startNew();
   await window.pass();

@@ -20,7 +20,9 @@ export function mainReplyActions(app: App, actions: WindowActions, parts: readon
   const streaming = app.reply.message?.id === last.id;
   const traceless = app.lacksTrace(last);
   const empty = !streaming && isEmpty(parts);
-  const isTokens = app.view.viewOf(first.id) === "tokens" && !traceless;
+  // A search is in the text.
+  const find = app.chatOf(last.conversation)?.find;
+  const isTokens = app.view.viewOf(first.id) === "tokens" && !traceless && !find?.open;
   const regenerate = {
     label: t("reply.regenerate"),
     title: app.occupied ?? t("reply.regenerateTitle"),
@@ -44,7 +46,8 @@ export function mainReplyActions(app: App, actions: WindowActions, parts: readon
     disabled: traceless,
     pressed: isTokens,
     run: () => {
-      app.view.toggleTokens(first.id);
+      find?.close();
+      app.view.shownAs.set(first.id, isTokens ? "text" : "tokens");
       app.view.inspect(last.id);
     },
   };

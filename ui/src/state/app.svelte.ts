@@ -102,7 +102,7 @@ export class App {
     this.chats = [new Chat(this.#shared)];
     const onBegin = (conversation: number) => {
       // A new reply is more interesting than the replay of an old one.
-      this.#chatOf(conversation)?.playback.close();
+      this.chatOf(conversation)?.playback.close();
       if (conversation === this.conversations.current) this.view.inspect(null);
     };
     const shown = {
@@ -204,13 +204,14 @@ export class App {
     this.#focused = chat;
   }
 
-  #chatOf(conversation: number | null): Chat | null {
+  /** The chat that shows a conversation. */
+  chatOf(conversation: number | null): Chat | null {
     return this.chats.find((chat) => chat.conversations.current === conversation) ?? null;
   }
 
   /** Opens a conversation beside the first one; for null, a new one. */
   async openBeside(conversation: number | null) {
-    const shown = this.#chatOf(conversation);
+    const shown = this.chatOf(conversation);
     if (shown) {
       this.focus(shown);
       return;
@@ -318,7 +319,7 @@ export class App {
 
   /** Opens a new conversation, which begins in a folder, or in none for null. */
   startNew(folder: number | null = null) {
-    const shown = this.#chatOf(null);
+    const shown = this.chatOf(null);
     if (shown) this.focus(shown);
     this.conversations.folders.beginIn(folder);
     if (folder !== null) this.view.folders.open(folder);
@@ -332,7 +333,7 @@ export class App {
   /** Opens a conversation at a message, with the hits of `query` highlighted. */
   async open(conversation: number, message: number | null = null, query = "") {
     this.view.arenaOpen = false;
-    const shown = this.#chatOf(conversation);
+    const shown = this.chatOf(conversation);
     if (shown) this.focus(shown);
     const chat = this.chat;
     chat.find.close();
@@ -450,7 +451,7 @@ export class App {
 
   /** Shows something else in place of a conversation that is gone. */
   #leave(conversation: number) {
-    const chat = this.#chatOf(conversation);
+    const chat = this.chatOf(conversation);
     if (!chat) return;
     if (this.chats.length > 1) this.close(chat);
     else this.startNew();

@@ -146,11 +146,6 @@ export class View {
     this.#keep({ reply_view: view });
   }
 
-  /** Switches one reply between tokens and text; `first` is the id of its first part. */
-  toggleTokens(first: number) {
-    this.shownAs.set(first, this.viewOf(first) === "tokens" ? "text" : "tokens");
-  }
-
   used(entry: string) {
     this.recent = [entry, ...this.recent.filter((id) => id !== entry)].slice(0, 3);
   }

@@ -278,7 +278,7 @@ test("the line stands above the first reply alone", () => {
   for (const id of [REPLY.id, 4]) app.traces.keep(id, Trace.of(threeRounds));
   show({ ...REPLY, id: 4 });
   expect(find("reply-key")).toBeNull();
-  app.view.toggleTokens(REPLY.id);
+  app.view.shownAs.set(REPLY.id, "text");
   flushSync();
   expect(find("reply-key")).not.toBeNull();
 });
