@@ -60,7 +60,7 @@ export const inspector = {
   "inspector.sameMeasured": "Drafts machten hier keinen Unterschied",
   "inspector.measured": "Gemessen am Dekodieren ohne Drafts",
   "inspector.begins": "Die Antwort beginnt",
-  "inspector.comparing": "Noch nicht mit normalem Dekodieren verglichen",
+  "inspector.comparing": "Noch nicht mit dem Tempo ohne Drafts verglichen",
   "inspector.withoutDrafts": "Ohne Drafts geschrieben",
   "inspector.notCompared": "Das Tempo ohne Drafts wurde nicht gemessen",
   "inspector.withDrafts": "Mit Drafts",
