@@ -534,7 +534,18 @@ test("a refusal for length stays until its context or the model changes", async 
   app.conversations.messages = [question];
   expect(app.reply.problem).toBeNull();
   await refuse();
-  app.reply.recount();
+  app.reply.recount(null);
+  expect(app.reply.problem).toBeNull();
+});
+
+test("the error of a remote server goes with its model, and stays while the model does", async () => {
+  app.reply.recount("gpu");
+  const asked = app.reply.send(textOnly("More"), () => undefined);
+  fake.settle?.reject(new BackendError("remote", "Nothing listens at gpu:8000"));
+  await asked;
+  app.reply.recount("gpu");
+  expect(app.reply.problem).toContain("Nothing listens");
+  app.reply.recount("starter");
   expect(app.reply.problem).toBeNull();
 });
 

@@ -46,6 +46,8 @@ interface Refusal {
   size: PromptSize | null;
   /** Whether the prompt is too long for the context, with or without its conversation. */
   overflows: boolean;
+  /** Whether a remote server refused it; another model may answer. */
+  isRemote: boolean;
   /** State of the context at the refusal; null if unknown. */
   context: string | null;
   /** Set if dropping messages from the context helps. */
@@ -87,6 +89,8 @@ export class Reply {
 
   /** Refusals by conversation; null is a new one. */
   readonly #refusals = new SvelteMap<number | null, Refusal>();
+  /** The loaded target at the last count. */
+  #target: string | null = null;
   /** The trace that receives rounds, including those after the stored reply. */
   #receiving: Trace | null = null;
   /** Calls so far, which are shown with the next frame. */
@@ -269,10 +273,15 @@ export class Reply {
     this.#refusals.delete(this.#conversations.current);
   }
 
-  /** Removes refusals of long prompts: another model counts differently. */
-  recount() {
-    for (const [conversation, { overflows }] of this.#refusals) {
-      if (overflows) this.#refusals.delete(conversation);
+  /**
+   * Removes refusals that may no longer hold for `target`: another model counts differently, and
+   * need not be on the server that refused.
+   */
+  recount(target: string | null) {
+    const isOther = target !== this.#target;
+    this.#target = target;
+    for (const [conversation, { overflows, isRemote }] of this.#refusals) {
+      if (overflows || (isOther && isRemote)) this.#refusals.delete(conversation);
     }
   }
 
@@ -282,8 +291,14 @@ export class Reply {
     const overflows = code === "prompt_too_long" || code === "message_too_long";
     const shown = this.#showing(conversation);
     const context = shown ? contextOf(shown) : null;
-    const problem = errorWords(error);
-    this.#refusals.set(conversation, { problem, size, overflows, context, tooLong });
+    this.#refusals.set(conversation, {
+      problem: errorWords(error),
+      size,
+      overflows,
+      isRemote: code === "remote",
+      context,
+      tooLong,
+    });
   }
 
   async stop() {
