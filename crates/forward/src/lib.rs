@@ -43,7 +43,7 @@ pub use features::{Features, HeadInput, Taps};
 pub use gpu::GpuModel;
 pub use load::load;
 pub use logits::{Logits, Peak, Row};
-pub use media::{Embeddings, Media, MediaKey, MediaRows, PictureShape};
+pub use media::{Embeddings, Media, MediaKey, MediaPicture, MediaRows, PictureShape};
 pub use parked::Parked;
 pub use pass::{Pass, Runner};
 pub use sketch::LogitSubset;

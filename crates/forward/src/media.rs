@@ -53,16 +53,43 @@ impl Embeddings {
     /// # Errors
     /// `Error::Picture` if a number is too large for it or not a number.
     pub fn new(numbers: &[f32], width: usize, stride: usize) -> Result<Self> {
-        let rounded: Vec<f16> = numbers.iter().map(|&number| f16::from_f32(number)).collect();
+        Self::of(numbers.iter().map(|&number| f16::from_f32(number)).collect(), width, stride)
+    }
+
+    /// Embeddings from their [`Self::bytes`].
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn read(bytes: &[u8], width: usize, stride: usize) -> Result<Self> {
+        let words = bytes.as_chunks().0.iter();
+        Self::of(words.map(|&word| f16::from_le_bytes(word)).collect(), width, stride)
+    }
+
+    fn of(numbers: Vec<f16>, width: usize, stride: usize) -> Result<Self> {
         if width == 0
             || stride == 0
             || !stride.is_multiple_of(width)
             || !numbers.len().is_multiple_of(stride)
-            || !rounded.iter().all(|number| number.is_finite())
+            || !numbers.iter().all(|number| number.is_finite())
         {
             return Err(Error::Picture("the vision model returned numbers that are out of range".to_owned()));
         }
-        Ok(Self { numbers: rounded, width, stride })
+        Ok(Self { numbers, width, stride })
+    }
+
+    /// Bytes of all numbers, row by row.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+    }
+
+    /// Numbers of a level of a row.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Numbers of all levels of a row.
+    pub fn stride(&self) -> usize {
+        self.stride
     }
 
     /// Number of rows.
@@ -82,25 +109,26 @@ impl Embeddings {
         self.stride / self.width
     }
 
-    fn bytes(&self) -> usize {
+    fn size(&self) -> usize {
         self.numbers.len() * size_of::<f16>()
     }
 }
 
 /// A picture in the table.
-#[derive(Debug)]
-struct Picture {
-    key: MediaKey,
-    ids: Range<TokenId>,
-    shape: PictureShape,
-    /// `None` if they were dropped.
-    embeddings: Option<Arc<Embeddings>>,
+#[derive(Debug, Clone)]
+pub struct MediaPicture {
+    pub key: MediaKey,
+    /// Ids of its embeddings.
+    pub ids: Range<TokenId>,
+    pub shape: PictureShape,
+    /// `None` if they were dropped, or not computed yet.
+    pub embeddings: Option<Arc<Embeddings>>,
 }
 
 /// Pictures in the order of their ids, which are never used again.
 #[derive(Debug, Default)]
 struct Table {
-    pictures: Vec<Picture>,
+    pictures: Vec<MediaPicture>,
     /// Indices of pictures with embeddings, the most recently used last.
     used: Vec<usize>,
 }
@@ -128,7 +156,7 @@ impl Media {
         let Some(end) = end else {
             return Err(Error::Picture("there were too many; load the model again".to_owned()));
         };
-        table.pictures.push(Picture { key, ids: first..end, shape, embeddings: None });
+        table.pictures.push(MediaPicture { key, ids: first..end, shape, embeddings: None });
         Ok(first..end)
     }
 
@@ -163,6 +191,11 @@ impl Media {
         self.read().of(token).is_some()
     }
 
+    /// Picture with `token` among its ids.
+    pub fn picture(&self, token: TokenId) -> Option<MediaPicture> {
+        self.read().picture(token).cloned()
+    }
+
     /// Shape of the picture whose first embedding `token` is; `None` for all other tokens.
     pub(crate) fn begins(&self, token: TokenId) -> Option<PictureShape> {
         if !is_media(token) {
@@ -189,13 +222,13 @@ impl Table {
     }
 
     /// Picture of an id.
-    fn picture(&self, token: TokenId) -> Option<&Picture> {
+    fn picture(&self, token: TokenId) -> Option<&MediaPicture> {
         let index = self.pictures.partition_point(|picture| picture.ids.end <= token);
         self.pictures.get(index).filter(|picture| picture.ids.contains(&token))
     }
 
     /// Picture of an id, and its embeddings.
-    fn of(&self, token: TokenId) -> Option<(&Picture, &Arc<Embeddings>)> {
+    fn of(&self, token: TokenId) -> Option<(&MediaPicture, &Arc<Embeddings>)> {
         let picture = self.picture(token)?;
         Some((picture, picture.embeddings.as_ref()?))
     }
@@ -207,7 +240,7 @@ impl Table {
 
     fn shrink(&mut self) {
         let bytes =
-            |picture: &Picture| picture.embeddings.as_ref().map_or(0, |embeddings| embeddings.bytes());
+            |picture: &MediaPicture| picture.embeddings.as_ref().map_or(0, |embeddings| embeddings.size());
         let mut total: usize = self.pictures.iter().map(bytes).sum();
         while total > MAX_BYTES && self.used.len() > 1 {
             let picture = &mut self.pictures[self.used.remove(0)];

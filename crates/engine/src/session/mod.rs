@@ -16,6 +16,7 @@ mod hardware;
 mod learning;
 mod prompt;
 mod remedy;
+mod saved_pictures;
 mod saved_text;
 mod shelf;
 mod spellings;
@@ -36,6 +37,7 @@ pub use self::learning::{Learning, Pair, TokenTimes};
 pub use self::prompt::{Form, PromptEncoder, estimated_tokens, whole_text};
 pub use self::remedy::Remedy;
 pub use self::saved_text::{ContextFiles, Hash, TextToSave};
+use self::saved_pictures::SavedPictures;
 use self::saved_text::{Reader, identity};
 pub use self::shelf::TextBudget;
 use self::shelf::{Loaded, Shelf};
@@ -439,13 +441,12 @@ impl Session {
         self.identity
     }
 
-    /// The person's loaded text, to be saved; `None` if there is none, if its engine cannot share
-    /// it, and with pictures, whose ids are those of this session.
+    /// The person's loaded text, to be saved; `None` if there is none, and if its engine cannot
+    /// share it.
     pub fn text_to_save(&mut self) -> Option<TextToSave> {
-        let (target, draft) = (self.identity, self.draft.hash);
+        let (target, draft, media) = (self.identity, self.draft.hash, Arc::clone(&self.media));
         let (shelf, loaded) = self.texts();
-        let text = shelf.own_text(&loaded).filter(|text| !text.has_pictures())?;
-        Some(TextToSave { text, target, draft })
+        Some(TextToSave { text: shelf.own_text(&loaded)?, target, draft, media })
     }
 
     /// Puts the text that was saved under `name` beside those in memory, unless one of them is as
@@ -459,13 +460,16 @@ impl Session {
         files: &dyn ContextFiles,
         go_on: &dyn Fn() -> bool,
     ) -> std::io::Result<()> {
-        let (target, draft) = (self.identity, self.draft.hash);
+        let (target, draft, media) = (self.identity, self.draft.hash, Arc::clone(&self.media));
         let (_, loaded) = self.texts();
         let Some(text) = loaded.park(Owner::Person) else { return Ok(()) };
-        let like = TextToSave { text, target, draft };
+        let like = TextToSave { text, target, draft, media };
         let bytes = files.text(name)?;
-        let mut reader = Reader { bytes: &bytes, files, go_on };
-        let tokens = Reader { ..reader }.tokens()?;
+        let mut reader = Reader { bytes: &bytes, files, go_on, pictures: SavedPictures::default() };
+        reader.pictures(&like.media)?;
+        let parts = reader.bytes;
+        let tokens = reader.tokens()?;
+        reader.bytes = parts;
         if self.held(&tokens) + 1 < tokens.len() {
             let text = reader.text(&like)?;
             self.shelf.put(text);

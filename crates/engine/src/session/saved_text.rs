@@ -1,19 +1,25 @@
 //! Texts on disk: the loaded text is written after a reply and restored when its conversation is
 //! opened. Pages of keys and values are files of their own, named by a hash of the model and all
-//! tokens up to their end, so texts that begin alike share them. The client provides the files.
+//! tokens up to their end, so texts that begin alike share them. So are embeddings of pictures. The
+//! client provides the files.
 
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 
 use foretoken_forward::cpu::PAGE;
-use foretoken_forward::{ORDER_OF_SUMS, Parked};
+use foretoken_forward::{Embeddings, Media, ORDER_OF_SUMS, Parked};
 use foretoken_model::ModelSource;
 use foretoken_model::token::TokenId;
 
+use super::saved_pictures::{Description, SavedPictures};
 use super::shelf::Text;
 use crate::draft::{ParkedDrafter, ParkedHead};
 
-/// Hash of a model or of the text up to the end of a page.
+/// Hash of a model, of the text up to the end of a page, or of a picture.
 pub type Hash = [u8; 32];
+
+/// Version of a saved text's format.
+const FORMAT: u32 = 2;
 
 /// Files with the contexts of one model.
 pub trait ContextFiles {
@@ -48,7 +54,7 @@ pub trait ContextFiles {
 pub(super) fn identity(sources: &[&ModelSource], target: Option<&Hash>) -> Hash {
     let mut hasher = blake3::Hasher::new();
     let program = [env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH];
-    hasher.update(format!("{ORDER_OF_SUMS} {program:?}").as_bytes());
+    hasher.update(format!("{FORMAT} {ORDER_OF_SUMS} {program:?}").as_bytes());
     hasher.update(target.map_or(&[], |target| target));
     for source in sources {
         hasher.update(source.version().as_bytes());
@@ -62,6 +68,8 @@ pub struct TextToSave {
     pub(super) target: Hash,
     /// Hash of the draft model; `None` to save no drafter's caches.
     pub(super) draft: Option<Hash>,
+    /// Pictures of the session.
+    pub(super) media: Arc<Media>,
 }
 
 impl TextToSave {
@@ -75,7 +83,7 @@ impl TextToSave {
     /// # Errors
     /// As [`ContextFiles::save`].
     pub fn save(&mut self, name: &str, files: &dyn ContextFiles) -> io::Result<()> {
-        let mut saved = SavedText::default();
+        let mut saved = SavedText::new(&self.media);
         saved.part(&self.text.target, self.target);
         saved.bytes.extend_from_slice(&self.draft.unwrap_or_default());
         let drafters = if self.draft.is_some() { &self.text.drafters[..] } else { &[] };
@@ -83,27 +91,63 @@ impl TextToSave {
         for drafter in drafters {
             saved.drafter(drafter.as_ref(), self.draft.unwrap_or_default());
         }
-        let SavedText { pages, places, parts, bytes } = &mut saved;
-        let mut bytes_of = |page: usize| {
-            let (part, number) = places[page];
-            parts[part].page(number)
+        saved.embeddings();
+        let bytes = [saved.descriptions(), std::mem::take(&mut saved.bytes)].concat();
+        let SavedText { pages, contents, parts, .. } = &mut saved;
+        let mut bytes_of = |page: usize| match &contents[page] {
+            Content::Page { part, number } => parts[*part].page(*number),
+            Content::Picture(embeddings) => embeddings.bytes(),
         };
-        files.save(name, pages, &mut bytes_of, bytes)
+        files.save(name, pages, &mut bytes_of, &bytes)
     }
 }
 
+/// Content of a page's file.
+enum Content {
+    /// Keys and values of a part, and the page's number there.
+    Page { part: usize, number: usize },
+    /// Embeddings of a picture.
+    Picture(Arc<Embeddings>),
+}
+
 /// A text as it is saved.
-#[derive(Default)]
-struct SavedText {
+struct SavedText<'a> {
+    media: &'a Media,
     pages: Vec<Hash>,
-    /// Index of each page's part, and its number there.
-    places: Vec<(usize, usize)>,
+    contents: Vec<Content>,
     /// Caches of the target and of drafters' models.
     parts: Vec<Parked>,
+    pictures: SavedPictures,
     bytes: Vec<u8>,
 }
 
-impl SavedText {
+impl<'a> SavedText<'a> {
+    fn new(media: &'a Media) -> Self {
+        Self {
+            media,
+            pages: Vec::new(),
+            contents: Vec::new(),
+            parts: Vec::new(),
+            pictures: SavedPictures::default(),
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Descriptions of the pictures, with which the file begins.
+    fn descriptions(&self) -> Vec<u8> {
+        let descriptions = self.pictures.descriptions();
+        let count = (descriptions.len() as u64).to_le_bytes().to_vec();
+        std::iter::once(count).chain(descriptions.iter().map(Description::bytes)).flatten().collect()
+    }
+
+    /// Adds a file for each picture's embeddings.
+    fn embeddings(&mut self) {
+        for (name, embeddings) in self.pictures.embeddings() {
+            self.pages.push(name);
+            self.contents.push(Content::Picture(embeddings));
+        }
+    }
+
     fn number(&mut self, number: usize) {
         self.bytes.extend_from_slice(&(number as u64).to_le_bytes());
     }
@@ -113,8 +157,16 @@ impl SavedText {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// Adds tokens; ids of pictures become those of the file.
     fn tokens(&mut self, tokens: &[TokenId]) {
-        self.block(&tokens.iter().flat_map(|token| token.to_le_bytes()).collect::<Vec<u8>>());
+        for &token in tokens {
+            if self.pictures.saved(token).is_none() {
+                self.media.picture(token).and_then(|picture| self.pictures.add(picture));
+            }
+        }
+        let saved = tokens.iter().map(|&token| self.pictures.saved(token).unwrap_or(token));
+        let bytes: Vec<u8> = saved.flat_map(TokenId::to_le_bytes).collect();
+        self.block(&bytes);
     }
 
     fn floats(&mut self, numbers: &[f32]) {
@@ -128,8 +180,9 @@ impl SavedText {
         self.tokens(&tokens);
         self.number(parked.is_long().into());
         self.block(&parked.states());
-        let pages = page_hashes(&tokens, parked.is_long(), model);
-        self.places.extend((0..pages.len()).map(|number| (self.parts.len(), number)));
+        let pages = page_hashes(&tokens, parked.is_long(), model, &self.pictures);
+        let part = self.parts.len();
+        self.contents.extend((0..pages.len()).map(|number| Content::Page { part, number }));
         let rest = if parked.pages() > pages.len() { parked.page(pages.len()) } else { Vec::new() };
         self.block(&rest);
         self.pages.extend(pages);
@@ -155,18 +208,19 @@ impl SavedText {
     }
 }
 
-/// Hashes of a text's full pages.
-fn page_hashes(tokens: &[TokenId], long: bool, model: Hash) -> Vec<Hash> {
+/// Hashes of a text's full pages, in which a picture stands by its key.
+fn page_hashes(tokens: &[TokenId], long: bool, model: Hash, pictures: &SavedPictures) -> Vec<Hash> {
     let mut hash = next(&model, &[long.into()]);
     let pages = tokens.as_chunks::<PAGE>().0.iter().map(|tokens| {
-        let bytes: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
+        let mut bytes = Vec::new();
+        tokens.iter().for_each(|&token| pictures.name(token, &mut bytes));
         hash = next(&hash, &bytes);
         hash
     });
     pages.collect()
 }
 
-fn next(hash: &Hash, bytes: &[u8]) -> Hash {
+pub(super) fn next(hash: &Hash, bytes: &[u8]) -> Hash {
     *blake3::Hasher::new().update(hash).update(bytes).finalize().as_bytes()
 }
 
@@ -176,9 +230,35 @@ pub(super) struct Reader<'a> {
     pub files: &'a dyn ContextFiles,
     /// Called between pages; `false` ends reading.
     pub go_on: &'a dyn Fn() -> bool,
+    /// Pictures read so far.
+    pub pictures: SavedPictures,
 }
 
 impl<'a> Reader<'a> {
+    /// Reads the pictures, with which a file begins, into the session's table. Embeddings whose
+    /// file is missing are computed again when a reply needs them.
+    ///
+    /// # Errors
+    /// `ErrorKind::InvalidData`.
+    pub fn pictures(&mut self, media: &Media) -> io::Result<()> {
+        for _ in 0..self.number()? {
+            let picture = Description::read(self.take(Description::BYTES)?).ok_or_else(malformed)?;
+            let ids = media.ids(picture.key, picture.shape).map_err(|_| malformed())?;
+            if let Some(embeddings) = self.embeddings(&picture).filter(|_| !media.has(picture.key)) {
+                media.insert(picture.key, embeddings).map_err(|_| malformed())?;
+            }
+            let picture = media.picture(ids.start).ok_or_else(malformed)?;
+            self.pictures.add(picture).ok_or_else(malformed)?;
+        }
+        Ok(())
+    }
+
+    fn embeddings(&self, picture: &Description) -> Option<Embeddings> {
+        let (name, length) = picture.embeddings_file()?;
+        let bytes = self.files.page(&name, length).ok()?;
+        Embeddings::read(&bytes, picture.width, picture.stride).ok()
+    }
+
     /// Reads the text's caches into the layout of `like`, a text of the same session. Those of
     /// another draft are left out.
     ///
@@ -210,12 +290,14 @@ impl<'a> Reader<'a> {
         self.take(length)
     }
 
-    /// Reads tokens, with which a text begins.
+    /// Reads tokens, with which a part begins.
     ///
     /// # Errors
     /// `ErrorKind::InvalidData`.
     pub fn tokens(&mut self) -> io::Result<Vec<TokenId>> {
-        Ok(self.block()?.as_chunks().0.iter().map(|&word| TokenId::from_le_bytes(word)).collect())
+        let words = self.block()?.as_chunks().0.iter();
+        let tokens = words.map(|&word| self.pictures.loaded(TokenId::from_le_bytes(word)));
+        tokens.collect::<Option<_>>().ok_or_else(malformed)
     }
 
     fn floats(&mut self) -> io::Result<Vec<f32>> {
@@ -226,7 +308,7 @@ impl<'a> Reader<'a> {
         let tokens = self.tokens()?;
         let (long, states) = (self.number()? == 1, self.block()?);
         let mut pages = Vec::new();
-        for page in page_hashes(&tokens, long, model) {
+        for page in page_hashes(&tokens, long, model, &self.pictures) {
             if !(self.go_on)() {
                 return Err(ErrorKind::Interrupted.into());
             }

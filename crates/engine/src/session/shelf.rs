@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use foretoken_forward::device::free_memory;
 use foretoken_forward::{Model, Parked};
-use foretoken_model::token::{TokenId, is_media};
+use foretoken_model::token::TokenId;
 
 use crate::context::common;
 use crate::draft::{Drafters, ParkedDrafter};
@@ -60,10 +60,6 @@ pub struct Text {
 impl Text {
     fn is_empty(&self) -> bool {
         self.target.tokens().is_empty()
-    }
-
-    pub(super) fn has_pictures(&self) -> bool {
-        self.target.tokens().iter().any(|&token| is_media(token))
     }
 
     fn buffers(&self) -> impl Iterator<Item = (usize, usize)> {

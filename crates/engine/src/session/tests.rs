@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use foretoken_forward::Model;
 use foretoken_forward::device::{Candidate, DeviceLabel, Gpu, Problem};
+use foretoken_forward::{Embeddings, MediaKey, Model, PictureShape};
 use foretoken_model::sampling::Sampling;
 use foretoken_model::{ChatMessage, Conversation, Role as Speaker};
 
@@ -265,6 +265,82 @@ fn a_saved_text_that_is_damaged_cut_or_another_models_is_computed_again() {
     assert_eq!(session.restore("b", &files, &|| true).unwrap_err().kind(), std::io::ErrorKind::NotFound);
     let (_, reused) = long_reply(&mut session, &tokens);
     assert_eq!(reused, 0);
+}
+
+/// A prompt of more than a page with the picture `number`, which gets its ids now.
+fn prompt_with_picture(session: &Session, number: u8) -> Vec<TokenId> {
+    let shape = PictureShape { count: 20, columns: 5, placeholder: 7 };
+    let ids = session.media.ids(MediaKey([number; 32]), shape).unwrap();
+    let text = |range: std::ops::Range<TokenId>| range.map(|i| 3 + i * 761 % 4000);
+    text(0..240).chain(ids).chain(text(240..300)).collect()
+}
+
+/// Adds the picture `number` with its embeddings to the session's table.
+fn add_picture(session: &Session, number: u8) {
+    prompt_with_picture(session, number);
+    let width = session.decoder.target().config().hidden;
+    let numbers: Vec<f32> = (0..20 * width).map(|i| if i % 7 < 3 * usize::from(number) { 4.0 } else { -1.0 }).collect();
+    session.media.insert(MediaKey([number; 32]), Embeddings::new(&numbers, width, width).unwrap()).unwrap();
+}
+
+/// Greedy reply to a prompt, and the tokens of it that were read from files.
+fn short_reply(session: &mut Session, prompt: &[TokenId]) -> (Vec<TokenId>, u32) {
+    let (sampling, speculation) = (Sampling::greedy(), crate::speculation::Speculation::fixed(4));
+    let limits = Request { ignore_end: true, max_tokens: Some(8), ..Request::new(prompt.to_vec()) };
+    let request = Request { sampling, speculation, ..limits };
+    let reply = session.reply(&request, &mut |_| ControlFlow::Continue(())).unwrap();
+    (reply.tokens, reply.summary.restored_tokens)
+}
+
+#[test]
+fn a_saved_text_with_a_picture_goes_on_in_a_session_with_other_ids() {
+    let files = Files::default();
+    let saved = |session: &mut Session, number: u8| {
+        add_picture(session, number);
+        let prompt = prompt_with_picture(session, number);
+        let (tokens, restored) = short_reply(session, &prompt);
+        assert_eq!(restored, 0);
+        session.text_to_save().unwrap().save(&number.to_string(), &files).unwrap();
+        (tokens, files.pages.lock().unwrap().len())
+    };
+    for drafts in [false, true] {
+        let mut first = keeping(drafts);
+        files.pages.lock().unwrap().clear();
+        // One page of the target, the embeddings, and a page of the draft model without the picture,
+        // which the texts share.
+        let (expected, pages) = saved(&mut first, 1);
+        assert_eq!(pages, if drafts { 3 } else { 2 });
+        let (other, pages) = saved(&mut first, 2);
+        assert_eq!(pages, if drafts { 5 } else { 4 });
+        assert_ne!(expected, other, "the picture matters");
+        let mut second = keeping(drafts);
+        prompt_with_picture(&second, 8);
+        prompt_with_picture(&second, 9);
+        for (number, expected) in [(2, other), (1, expected)] {
+            second.restore(&number.to_string(), &files, &|| true).unwrap();
+            assert!(second.media.has(MediaKey([number; 32])), "nothing is computed again");
+            let prompt = prompt_with_picture(&second, number);
+            assert_ne!(prompt, prompt_with_picture(&first, number));
+            assert_eq!(short_reply(&mut second, &prompt), (expected, 319));
+        }
+    }
+}
+
+#[test]
+fn a_saved_text_is_read_without_the_file_of_a_pictures_embeddings() {
+    let files = Files::default();
+    let mut first = keeping(false);
+    add_picture(&first, 1);
+    let prompt = prompt_with_picture(&first, 1);
+    let (expected, _) = short_reply(&mut first, &prompt);
+    first.text_to_save().unwrap().save("a", &files).unwrap();
+    let length = 20 * first.decoder.target().config().hidden * 2;
+    files.pages.lock().unwrap().retain(|_, bytes| bytes.len() != length);
+    assert_eq!(files.pages.lock().unwrap().len(), 1);
+    let mut second = keeping(false);
+    second.restore("a", &files, &|| true).unwrap();
+    assert!(!second.media.has(MediaKey([1; 32])));
+    assert_eq!(short_reply(&mut second, &prompt), (expected, 319));
 }
 
 #[test]
