@@ -37,6 +37,7 @@ use crate::notices::Notices;
 use crate::preview::Preview;
 use crate::printing;
 use crate::quick;
+use crate::screenshot;
 use crate::shortcut::QuickShortcut;
 use crate::theme::SystemTheme;
 use crate::tray::{self, Tray};
@@ -94,7 +95,11 @@ commands! {
         Ok(saved)
     }
     fn desktop(shell) -> Desktop {
-        Ok(Desktop { tray: tray::is_offered(), shortcut: shell.state::<QuickShortcut>()?.problem() })
+        Ok(Desktop {
+            tray: tray::is_offered(),
+            shortcut: shell.state::<QuickShortcut>()?.problem(),
+            screenshots: screenshot::IS_OFFERED,
+        })
     }
     fn hide_quick(shell) -> () {
         quick::hide(shell.0);
@@ -295,6 +300,7 @@ commands! {
     fn document_search_status(shell) -> DocumentSearchStatus { shell.app()?.document_search_status() }
     fn dropped_file(shell, path: String) -> Bytes { Ok(Bytes(shell.state::<Drags>()?.read(&path)?)) }
     fn clipboard_picture(shell) -> Bytes { Ok(Bytes(clipboard::picture(shell.0)?)) }
+    fn take_screenshot(_shell) -> Bytes { Ok(Bytes(screenshot::take()?)) }
     fn keep_imported_trace(shell, name: String, text: String) -> Option<u32> {
         Ok(shell.state::<ImportedTraces>()?.keep(name, text))
     }

@@ -109,7 +109,11 @@ fn holds_conversations(path: &Path) -> bool {
     begins || name == "conversations" || name.ends_with(".conversation")
 }
 
-fn contents(path: &Path, name: &str) -> Result<Vec<u8>> {
+/// The contents of a file, called `name` in errors.
+///
+/// # Errors
+/// `BadAttachment` if it cannot be read or is larger than [`FILE_BYTES`].
+pub fn contents(path: &Path, name: &str) -> Result<Vec<u8>> {
     let refused = |message: String| CommandError::new(ErrorCode::BadAttachment, message);
     let too_large =
         || refused(format!("{name} is larger than {} MB. Attach only part of it.", FILE_BYTES >> 20));

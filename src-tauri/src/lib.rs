@@ -39,6 +39,7 @@ mod quick;
 mod reloading;
 #[cfg(target_os = "linux")]
 mod rendering;
+mod screenshot;
 mod shortcut;
 #[cfg(target_os = "linux")]
 mod spelling;

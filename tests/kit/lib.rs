@@ -25,6 +25,8 @@ mod random_head;
 mod random_vision;
 mod real_shape;
 mod scan;
+#[cfg(target_os = "linux")]
+pub mod screenshot_portal;
 pub mod served;
 #[cfg(target_os = "linux")]
 pub mod session_bus;

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::e2e::always_drafting;
 
 /// Number of texts in the folder of contexts.
-fn texts(data: &Path) -> usize {
+pub fn texts(data: &Path) -> usize {
     let entries = |path: &Path| path.read_dir().into_iter().flatten().map(|entry| entry.unwrap().path());
     let models: Vec<_> = entries(&data.join("contexts")).collect();
     let texts = models.iter().flat_map(|model| entries(&model.join("t")));

@@ -6,12 +6,17 @@ use std::path::{Path, PathBuf};
 
 use candle_core::quantized::GgmlDType;
 use foretoken_engine::speculation::Speculation;
+use foretoken_engine::trace::Summary;
 use foretoken_model::Picture;
 use foretoken_model::sampling::Sampling;
 use foretoken_store::{AttachmentKind, Store};
+use foretoken_tests::screenshot_portal::ScreenshotPortal;
+use foretoken_tests::session_bus::SessionBus;
 use foretoken_tests::window::Window;
 use foretoken_tests::{RandomVision, made_up_picture, scanned_pdf};
 use serde_json::json;
+
+use super::contexts::texts;
 
 /// Template of a model that sees.
 const TEMPLATE: &str = "{% for message in messages %}<|im_start|>{{ message.role }}:\
@@ -119,6 +124,69 @@ async fn a_picture_is_attached_seen_with_drafts_proved_and_there_after_a_reload(
     let files = store.attached(messages[0].id).unwrap();
     assert_eq!((files[0].name.as_str(), files[0].kind), ("fox.png", AttachmentKind::Picture));
     assert!(files[0].text.starts_with("data:image/png;base64,iVBOR"), "the file as it came");
+}
+
+#[tokio::test]
+async fn a_conversation_with_a_picture_is_ready_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    choose_vision(&folder.path().join("models"), &data);
+    let picture = write_png(&folder.path().join("fox.png"), &made_up_picture("fox", 60, 40));
+    let window = Window::open(&data).await;
+    attach(&window, &picture).await;
+    wait_for_thumbnails(&window, 1).await;
+    window.ask(&"What is there? the cat and the dog. ".repeat(40)).await;
+    window.wait_for_reply(1).await;
+    window.wait("its context is written", async || texts(&data) == 1).await;
+    window.close().await;
+
+    let window = Window::open(&data).await;
+    window.click("conversation-item").await;
+    window.wait("the gauge says ready", async || window.text("context-reading").await == "ready").await;
+    window.ask("And there?").await;
+    window.wait_for_reply(2).await;
+    window.click("reply-more").await;
+    window.click("check-reply").await;
+    window.find("check-result").await;
+    let verdict = window.attribute("[data-testid='check-result']", "data-verdict").await;
+    assert_eq!(verdict.as_deref(), Some("identical"));
+    window.close().await;
+
+    let store = Store::open(&data.join("foretoken.db")).unwrap();
+    let conversation = store.conversations().unwrap()[0].id;
+    let reply = store.messages(conversation).unwrap().pop().unwrap();
+    let summary: Summary = serde_json::from_str(reply.summary.as_ref().unwrap()).unwrap();
+    let run = summary.prompt_tokens - summary.reused_tokens;
+    assert!(run < 64 && summary.restored_tokens > 256, "{run} of {} tokens were run", summary.prompt_tokens);
+}
+
+#[tokio::test]
+async fn a_screenshot_is_attached_cancelled_and_refused_where_the_desktop_offers_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    choose_vision(&folder.path().join("models"), &data);
+    let picture = write_png(&folder.path().join("part of it.png"), &made_up_picture("fox", 60, 40));
+    let bus = SessionBus::start();
+    let window = Window::open_with(&data, &[("DBUS_SESSION_BUS_ADDRESS", &bus.address)]).await;
+    window.click("attach-screenshot").await;
+    let refused = "offers no screenshots to programs";
+    window.wait("the reason is shown", async || window.body().await.contains(refused)).await;
+
+    let portal = ScreenshotPortal::open(&bus);
+    portal.select(Some(&picture));
+    window.click("attach-screenshot").await;
+    wait_for_thumbnails(&window, 1).await;
+    assert!(portal.asked_for_dialog() && !window.body().await.contains(refused));
+    assert!(window.text("attachment").await.contains("Screenshot.png"));
+    window.photograph("screenshot").await;
+
+    portal.select(None);
+    window.click("attachment-remove").await;
+    window.click("attach-screenshot").await;
+    window.ask("What is there?").await;
+    window.wait_for_reply(1).await;
+    assert!(window.all("[data-testid='attachment'], [data-testid='attachment-problem']").await.is_empty());
+    window.close().await;
 }
 
 #[tokio::test]

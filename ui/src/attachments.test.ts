@@ -1,6 +1,7 @@
 import { File } from "node:buffer";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { contentsOfPdf } from "./attachments/pdf";
+import { BackendError } from "./backend/backend";
 import { WindowFixture } from "./windowFixture";
 
 vi.mock("./attachments/pdf", { spy: true });
@@ -148,6 +149,31 @@ test("a picture that the web view withholds is read from the clipboard", async (
     expect(words("attachment").join()).toContain("Pasted picture.png");
   });
   vi.unstubAllGlobals();
+});
+
+test("a screenshot is attached unless it is cancelled, and a desktop without any is named", async () => {
+  const png = Uint8Array.from([0x89, 0x50, 0x4e, 0x47]).buffer;
+  const replies = [
+    () => Promise.resolve(new ArrayBuffer(0)),
+    () => Promise.reject(new BackendError("not_found", "no portal")),
+    () => Promise.resolve(png),
+  ];
+  window.backend.takeScreenshot = () => (replies.shift() ?? expect.fail("it was asked again"))();
+  expect(window.all("attach-screenshot")).toEqual([]);
+  window.app.desktop = { tray: false, shortcut: null, screenshots: true };
+  window.app.engine.status = { ...window.app.engine.status, sees: true };
+  await window.pass();
+  await window.click("attach-screenshot");
+  expect([words("attachment"), words("attachment-problem")]).toEqual([[], []]);
+  await window.click("attach-screenshot");
+  expect(words("attachment-problem").join()).toContain("offers no screenshots to programs");
+  vi.stubGlobal("File", File);
+  await window.click("attach-screenshot");
+  await vi.waitFor(() => {
+    expect(words("attachment").join()).toContain("Screenshot.png");
+  });
+  vi.unstubAllGlobals();
+  expect(words("attachment-problem")).toEqual([]);
 });
 
 test("a pasted image is refused with a message, even without a file", async () => {

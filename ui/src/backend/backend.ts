@@ -196,6 +196,8 @@ export interface Backend {
   droppedFile(path: string): Promise<File>;
   /** The picture in the clipboard as a PNG file, for pastes whose picture the page cannot read. */
   clipboardPicture(): Promise<ArrayBuffer>;
+  /** Lets a person take a screenshot; the file is empty if they cancelled. */
+  takeScreenshot(): Promise<ArrayBuffer>;
   /** Known pairs of models, by family. */
   catalogue(): Promise<CatalogueFamily[]>;
   /** Recommended pairs for this computer, three at most. */

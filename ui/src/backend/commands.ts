@@ -134,6 +134,7 @@ export function backendOver(call: Call, channel: Receive): Backend {
       await call("watch_file_drags", { onDrag: channel(onDrag) });
     },
     clipboardPicture: () => call("clipboard_picture", {}),
+    takeScreenshot: () => call("take_screenshot", {}),
     droppedFile: async (path) => {
       const name = path.split(/[/\\]/).at(-1) ?? path;
       return new File([await call("dropped_file", { path })], name);

@@ -2,7 +2,7 @@
 import type { ShortcutProblem } from "./ShortcutProblem";
 
 /**
- * Abilities of the desktop that the settings depend on.
+ * Abilities of the desktop that the page depends on.
  */
 export type Desktop = { 
 /**
@@ -12,4 +12,8 @@ tray: boolean,
 /**
  * Why the shortcut of the quick question does not work; `None` if it does or none is chosen.
  */
-shortcut: ShortcutProblem | null, };
+shortcut: ShortcutProblem | null, 
+/**
+ * True on systems with a dialog in which a person takes a screenshot for a program.
+ */
+screenshots: boolean, };

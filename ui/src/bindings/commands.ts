@@ -155,6 +155,7 @@ export type Commands = {
   document_search_status: { args: {}, returns: DocumentSearchStatus },
   dropped_file: { args: { path: string }, returns: ArrayBuffer },
   clipboard_picture: { args: {}, returns: ArrayBuffer },
+  take_screenshot: { args: {}, returns: ArrayBuffer },
   keep_imported_trace: { args: { name: string, text: string }, returns: number | null },
   imported_traces: { args: {}, returns: Array<ImportedTrace> },
   imported_trace: { args: { id: number }, returns: ArrayBuffer },

@@ -274,6 +274,7 @@ export class App {
       this.attachments.load(null),
       info.catch((thrown: unknown) => this.#showError(thrown)),
       this.#showNotices(),
+      this.lookAtDesktop(),
       this.imports.restore().then(() => this.#openGiven()),
     ]);
   }
@@ -547,6 +548,22 @@ export class App {
     this.view.arenaOpen = false;
     this.playback.close();
     if (isImported(this.conversations.current)) this.startNew();
+  }
+
+  /** Whether pictures of the screen can be taken for the chosen model. */
+  get takesScreenshots(): boolean {
+    return this.engine.status.sees && this.desktop?.screenshots === true;
+  }
+
+  /** Attaches a screenshot that a person takes now, unless they cancel it. */
+  async attachScreenshot() {
+    try {
+      const picture = await this.#backend.takeScreenshot();
+      if (picture.byteLength === 0) return;
+      await this.attach([new File([picture], t("attach.screenshotName"))]);
+    } catch (thrown) {
+      this.attachments.refuseScreenshot(thrown);
+    }
   }
 
   /** Attaches the picture in the clipboard; without one, says so if one is `expected`. */

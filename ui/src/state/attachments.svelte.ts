@@ -130,6 +130,14 @@ export class Attachments {
     this.#refuse(this.#current(), t("attach.pastedImage"));
   }
 
+  /** Shows why no screenshot was attached. */
+  refuseScreenshot(thrown: unknown) {
+    const error = BackendError.from(thrown);
+    const words = error.code === "not_found" ? t("attach.noScreenshots") : errorWords(error);
+    this.dismiss();
+    this.#refuse(this.#current(), words);
+  }
+
   remove(id: number) {
     this.#filter((other) => other.id !== id);
   }

@@ -20,7 +20,7 @@ pub struct TrayWords {
     pub quit: String,
 }
 
-/// Abilities of the desktop that the settings depend on.
+/// Abilities of the desktop that the page depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Desktop {
@@ -28,6 +28,8 @@ pub struct Desktop {
     pub tray: bool,
     /// Why the shortcut of the quick question does not work; `None` if it does or none is chosen.
     pub shortcut: Option<ShortcutProblem>,
+    /// True on systems with a dialog in which a person takes a screenshot for a program.
+    pub screenshots: bool,
 }
 
 /// Why a global shortcut does not work.

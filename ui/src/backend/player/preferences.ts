@@ -44,7 +44,7 @@ export class Preferences {
       const problem = enabled ? "A page in a browser cannot listen on a port." : null;
       return { url: null, problem };
     },
-    desktop: () => ({ tray: false, shortcut: null }),
+    desktop: () => ({ tray: false, shortcut: null, screenshots: false }),
     tools_status: () => this.#tools,
     switch_tool_server: () => this.#tools,
     add_tool_servers: () => this.#tools,

@@ -38,6 +38,10 @@ export const attachments = {
   "attach.script.korean": "Koreanisch",
   "attach.pasted": "Eingefügter Text.txt",
   "attach.pastedPicture": "Eingefügtes Bild.png",
+  "attach.screenshot": "Bildschirmfoto aufnehmen",
+  "attach.screenshotName": "Bildschirmfoto.png",
+  "attach.noScreenshots":
+    "Dieser Desktop bietet Programmen keine Bildschirmfotos an. Nimm eines mit den Tasten des Desktops auf, und füge es hier ein.",
   "attach.pastedNote": "Der lange Text wurde als Datei angehängt.",
   "attach.pasteHere": "In die Nachricht setzen",
   "attach.empty": "In {name} steht kein Text.",

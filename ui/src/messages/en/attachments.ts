@@ -36,6 +36,10 @@ export const attachments = {
   "attach.script.korean": "Korean",
   "attach.pasted": "Pasted text.txt",
   "attach.pastedPicture": "Pasted picture.png",
+  "attach.screenshot": "Take a screenshot",
+  "attach.screenshotName": "Screenshot.png",
+  "attach.noScreenshots":
+    "This desktop offers no screenshots to programs. Take one with the desktop’s own keys, and paste it here.",
   "attach.pastedNote": "The long text was attached as a file.",
   "attach.pasteHere": "Put it into the message",
   "attach.empty": "{name} has no text in it.",
