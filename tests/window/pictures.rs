@@ -135,7 +135,7 @@ async fn a_conversation_with_a_picture_is_ready_after_a_restart() {
     let window = Window::open(&data).await;
     attach(&window, &picture).await;
     wait_for_thumbnails(&window, 1).await;
-    window.ask(&"What is there? the cat and the dog. ".repeat(40)).await;
+    window.ask(&"What is there? the cat and the dog. ".repeat(8)).await;
     window.wait_for_reply(1).await;
     window.wait("its context is written", async || texts(&data) == 1).await;
     window.close().await;
