@@ -22,7 +22,8 @@ use foretoken_app::ipc::{
     FoundRepository, ImportProgress, ImportableServers, Imported, ImportedTrace, Message, ModelEntry,
     PairSpeedup, Preset, PresetValues, Recommendation, Reply, ReplyCheck, ReplyEvent, Repository, SearchHit,
     SearchService, Sent, ServerContents, ServerRequest, ServerStatus, Settings, Theme, TokenCount,
-    TokenSource, ToolRule, ToolsStatus, TraceStorage, TrayWords, Unsent, UnsentEdit, UnsentFile, ViewState,
+    TokenSource, ToolRule, ToolsStatus, TraceStorage, TrayWords, Unsent, UnsentEdit, UnsentFile,
+    UpdateStatus, ViewState,
 };
 use foretoken_app::pace::{EventSender, Pace, Pacer};
 
@@ -41,6 +42,7 @@ use crate::screenshot;
 use crate::shortcut::QuickShortcut;
 use crate::theme::SystemTheme;
 use crate::tray::{self, Tray};
+use crate::updates::Updates;
 use crate::window::{self, MAIN};
 
 /// Makes a Tauri command of each function. It runs on its own thread where it may take long, and
@@ -92,6 +94,7 @@ commands! {
         }
         shell.state::<Tray>()?.follow(shell.0);
         shell.state::<QuickShortcut>()?.follow(shell.0);
+        shell.state::<Updates>()?.follow(shell.0);
         Ok(saved)
     }
     fn desktop(shell) -> Desktop {
@@ -101,6 +104,23 @@ commands! {
             screenshots: screenshot::IS_OFFERED,
         })
     }
+    fn watch_updates(shell, on_change: Channel<UpdateStatus>) -> () {
+        shell.state::<Updates>()?.watch(move |status| on_change.send(status.clone()).is_ok());
+        Ok(())
+    }
+    fn check_for_updates(shell) -> () {
+        shell.state::<Updates>()?.check(shell.0);
+        Ok(())
+    }
+    fn download_update(shell) -> () {
+        shell.state::<Updates>()?.download(shell.0);
+        Ok(())
+    }
+    fn cancel_update(shell) -> () {
+        shell.state::<Updates>()?.cancel();
+        Ok(())
+    }
+    fn install_update(shell) -> () { shell.state::<Updates>()?.install(shell.0) }
     fn hide_quick(shell) -> () {
         quick::hide(shell.0);
         Ok(())

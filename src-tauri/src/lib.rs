@@ -13,6 +13,7 @@
 //!   composites the page; `spelling`: checks typed text on Linux
 //! - `theme`: light or dark window decorations; `login`: start at login; `log`: log files
 //! - `quick`: the window for a quick question; `shortcut`: its global shortcut
+//! - `updates`: looks for new versions, downloads and installs them
 //! - `tray`: the tray icon; `tray_host`: the part of a Linux desktop that shows it
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
@@ -48,6 +49,7 @@ mod theme;
 mod tray;
 #[cfg(target_os = "linux")]
 mod tray_host;
+mod updates;
 mod window;
 
 use std::env;
@@ -68,6 +70,7 @@ use preview::Preview;
 use quick::QUICK;
 use shortcut::QuickShortcut;
 use tray::Tray;
+use updates::Updates;
 
 /// Opens the window and runs until it is closed. Must be called before there is a second thread.
 ///
@@ -98,6 +101,7 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
                 .build(),
         )
         .plugin(tauri_plugin_dialog::init())
+        .plugin(tauri_plugin_updater::Builder::new().build())
         .plugin(tauri_plugin_autostart::Builder::new().app_name("Foretoken").build())
         .manage(drags)
         .manage(AttachWords::default())
@@ -119,6 +123,7 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
         })
         .setup(move |app| {
             let handle = app.handle().clone();
+            app.manage(Updates::new(&handle));
             let apply = move || {
                 #[cfg(target_os = "linux")]
                 rendering.apply();
@@ -148,6 +153,7 @@ fn handle_main(window: &Window, event: &WindowEvent) {
             if let Some(app) = window.try_state::<Arc<App>>() {
                 app.quit();
             }
+            window.state::<Closing>().finish(window.app_handle());
         }
         _ => (),
     }

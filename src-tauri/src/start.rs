@@ -17,6 +17,7 @@ use crate::quick;
 use crate::shortcut::QuickShortcut;
 use crate::theme::SystemTheme;
 use crate::tray::Tray;
+use crate::updates::Updates;
 use crate::window::{self, MAIN};
 
 /// Exit code of a failed start.
@@ -53,6 +54,7 @@ pub fn start(handle: &AppHandle, apply: impl Fn() + Send + 'static) {
             main.manage(system);
             main.state::<Tray>().start(&main, &app);
             main.state::<QuickShortcut>().follow(&main);
+            main.state::<Updates>().follow(&main);
             if quick::is_wanted(&std::env::args().collect::<Vec<_>>()) {
                 quick::open(&main);
             }

@@ -1,5 +1,6 @@
 //! Fixtures for tests: the starter pair and small random models; a [`hub`] to download from; a
-//! [`client`] of a server; and the real [`window`] with the reference [`picture`]s.
+//! [`client`] of a server; an [`update_server`]; and the real [`window`] with the reference
+//! [`picture`]s.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
 #[cfg(target_os = "linux")]
@@ -37,6 +38,7 @@ mod starter_folder;
 mod table_model;
 #[cfg(target_os = "linux")]
 pub mod tray;
+pub mod update_server;
 #[cfg(target_os = "linux")]
 pub mod window;
 

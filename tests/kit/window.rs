@@ -55,6 +55,11 @@ impl Window {
         Self::start(data, &[("FORETOKEN_SMOLLM2_DIR", "/nonexistent")], &[file]).await
     }
 
+    /// Opens with more variables, and with a file as the desktop opens one.
+    pub async fn open_file_with(data: &Path, variables: &[(&str, &str)], file: &Path) -> Self {
+        Self::start(data, &[&[("FORETOKEN_SMOLLM2_DIR", "/nonexistent")], variables].concat(), &[file]).await
+    }
+
     /// Opens the installed application with its own files.
     pub async fn open_installed(data: &Path) -> Self {
         Self::start(data, &[], &[]).await

@@ -374,6 +374,12 @@ impl App {
         self.slot.cancel();
     }
 
+    /// Returns whether a reply, check or arena is queued or running, or a client of the local
+    /// server waits for a reply.
+    pub fn is_busy(&self) -> bool {
+        self.slot.is_taken() || self.server_requests().iter().any(|request| request.elapsed_ms.is_none())
+    }
+
     /// Saves what is not saved yet before the application ends. Stops a running reply.
     pub fn quit(&self) {
         self.stop();

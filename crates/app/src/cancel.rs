@@ -82,6 +82,11 @@ impl JobSlot {
         Some(SlotGuard { slot: self, cancel })
     }
 
+    /// Returns whether a job is queued or running.
+    pub fn is_taken(&self) -> bool {
+        lock(&self.0).is_some()
+    }
+
     /// Cancels the job in the slot, if there is one.
     pub fn cancel(&self) {
         lock(&self.0).iter().for_each(Cancel::cancel);
@@ -131,8 +136,9 @@ mod tests {
     fn there_is_one_slot_and_it_is_returned() {
         let slot = JobSlot::default();
         let guard = slot.take();
-        assert!(guard.is_some() && slot.take().is_none());
+        assert!(guard.is_some() && slot.take().is_none() && slot.is_taken());
         drop(guard);
+        assert!(!slot.is_taken());
         assert!(slot.take().is_some());
     }
 }

@@ -5,7 +5,8 @@
 //! - [`attachments`]: attachments of questions
 //! - [`library`]: the hub's models, downloads, advice on drafts
 //! - [`proof`]: checks of replies, the arena; [`server`]: the local server; [`view`]: view state of
-//!   the window; [`tools`]: servers of tools, and calls; [`desktop`]: the tray icon
+//!   the window; [`tools`]: servers of tools, and calls; [`desktop`]: the tray icon; [`updates`]:
+//!   updates of the program
 
 mod attachments;
 mod conversations;
@@ -18,6 +19,7 @@ mod proof;
 mod server;
 mod settings;
 mod tools;
+mod updates;
 mod view;
 
 use serde::{Deserialize, Serialize};
@@ -61,6 +63,7 @@ pub use tools::{
     Builtin, Call, CallDecision, CallState, CallTokens, FilledArgument, ImportableServers, OfferedTool,
     SearchService, ServerContents, ToolMode, ToolRule, ToolServer, ToolServerState, ToolsStatus,
 };
+pub use updates::{FoundUpdate, UpdatePhase, UpdateProblem, UpdateStatus, UpdateSupport};
 pub use view::{ImportedTrace, ReplyView, SideBySide, Unsent, UnsentEdit, UnsentFile, ViewState};
 
 /// Facts for the about line and the settings.

@@ -59,6 +59,7 @@ impl Default for Settings {
             tray_icon: false,
             keep_in_tray: false,
             quick_shortcut: String::new(),
+            check_for_updates: false,
             write_titles: true,
             keep_traces: true,
             added_models: Vec::new(),

@@ -115,6 +115,10 @@ keep_in_tray: boolean,
  */
 quick_shortcut: string, 
 /**
+ * Checks for a new version at the start and once a day.
+ */
+check_for_updates: boolean, 
+/**
  * Lets the model title new conversations, if it is large enough.
  */
 write_titles: boolean, 

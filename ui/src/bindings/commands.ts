@@ -55,6 +55,7 @@ import type { TrayWords } from "./TrayWords";
 import type { Unsent } from "./Unsent";
 import type { UnsentEdit } from "./UnsentEdit";
 import type { UnsentFile } from "./UnsentFile";
+import type { UpdateStatus } from "./UpdateStatus";
 import type { ViewState } from "./ViewState";
 
 export type Commands = {
@@ -64,6 +65,11 @@ export type Commands = {
   settings: { args: {}, returns: Settings },
   save_settings: { args: { settings: Settings }, returns: Settings },
   desktop: { args: {}, returns: Desktop },
+  watch_updates: { args: { onChange: Channel<UpdateStatus> }, returns: null },
+  check_for_updates: { args: {}, returns: null },
+  download_update: { args: {}, returns: null },
+  cancel_update: { args: {}, returns: null },
+  install_update: { args: {}, returns: null },
   hide_quick: { args: {}, returns: null },
   continue_in_main: { args: { conversation: number }, returns: null },
   name_tray: { args: { words: TrayWords }, returns: null },

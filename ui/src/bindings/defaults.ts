@@ -76,6 +76,7 @@ export const defaults: Settings = {
   "tray_icon": false,
   "keep_in_tray": false,
   "quick_shortcut": "",
+  "check_for_updates": false,
   "write_titles": true,
   "keep_traces": true,
   "added_models": [],

@@ -72,6 +72,8 @@ pub struct Settings {
     /// Global shortcut that opens the window for a quick question, such as "control+shift+Space";
     /// empty for none.
     pub quick_shortcut: String,
+    /// Checks for a new version at the start and once a day.
+    pub check_for_updates: bool,
     /// Lets the model title new conversations, if it is large enough.
     pub write_titles: bool,
     /// Keeps traces of replies; without one there is no token view, replay or check later.

@@ -70,10 +70,13 @@ fn a_queued_reply_is_stopped_by_its_own_stop() {
     gate.shut(true);
     let settings = Settings { target: "starter-draft".into(), ..fixture.app.settings() };
     fixture.app.save_settings(settings).unwrap();
+    assert!(!fixture.app.is_busy());
     let queued = sent(&fixture, "Tell me a story about a fox.");
+    assert!(fixture.app.is_busy());
     fixture.app.stop();
     gate.shut(false);
     assert_eq!(queued.join().unwrap().reply.finish, Some(Finish::Cancelled));
+    assert!(!fixture.app.is_busy());
 }
 
 #[test]
