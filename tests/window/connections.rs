@@ -94,9 +94,17 @@ async fn use_it(window: &Window, data: &Path) {
     window.click("reply-more").await;
     window.click("check-reply").await;
     window.click("settings-open").await;
-    for section in
-        ["speculation", "sampling", "device", "system-prompt", "appearance", "server", "remote", "data"]
-    {
+    for section in [
+        "speculation",
+        "sampling",
+        "device",
+        "system-prompt",
+        "appearance",
+        "server",
+        "remote",
+        "data",
+        "updates",
+    ] {
         window.click(&format!("settings-tab-{section}")).await;
     }
     window.click("settings-close").await;
@@ -120,6 +128,8 @@ async fn nothing_is_connected_to_that_nobody_asked_for_and_what_is_asked_for_is_
     variables.extend(
         ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"].map(|name| (name, address.as_str())),
     );
+    // A release channel, which nothing connects to while the daily check is off.
+    variables.extend([("FORETOKEN_UPDATE_ENDPOINT", address.as_str()), ("FORETOKEN_UPDATE_KEY", "key")]);
     // The driver's own connection to the window.
     variables.extend(["NO_PROXY", "no_proxy"].map(|name| (name, "127.0.0.1,localhost")));
     let window = Window::open_with(&data, &variables).await;

@@ -27,4 +27,5 @@ mod serving;
 mod staying;
 mod tools;
 mod tray;
+mod updates;
 mod wheel;

@@ -280,6 +280,7 @@ const OTHERS: Partial<Record<SettingId, Partial<Settings>>> = {
   quick_shortcut: { quick_shortcut: "control+Space" },
   write_titles: { write_titles: false },
   keep_traces: { keep_traces: false },
+  check_for_updates: { check_for_updates: true },
 };
 
 test.each(Object.entries(OTHERS))(

@@ -60,6 +60,7 @@ import type { TrayWords } from "../bindings/TrayWords";
 import type { Unsent } from "../bindings/Unsent";
 import type { UnsentEdit } from "../bindings/UnsentEdit";
 import type { UnsentFile } from "../bindings/UnsentFile";
+import type { UpdateStatus } from "../bindings/UpdateStatus";
 import type { ViewState } from "../bindings/ViewState";
 
 /** Every method rejects with a {@link BackendError}. */
@@ -191,6 +192,15 @@ export interface Backend {
   /** Hides that window and opens a conversation in the main one. */
   continueInMain(conversation: number): Promise<void>;
   /** Calls `onDrag` when files are dragged over the window, leave it, or are dropped. */
+  /** Calls with the status of updates now and after each change. */
+  watchUpdates(onStatus: (status: UpdateStatus) => void): Promise<void>;
+  /** Asks the update server for the latest version. */
+  checkForUpdates(): Promise<void>;
+  downloadUpdate(): Promise<void>;
+  /** Cancels a running check or download. */
+  cancelUpdate(): Promise<void>;
+  /** Installs the downloaded version and starts the program again; rejects while it is busy. */
+  installUpdate(): Promise<void>;
   watchFileDrags(onDrag: (drag: FileDrag) => void): Promise<void>;
   /** A file that was dropped on the window, by its path. */
   droppedFile(path: string): Promise<File>;

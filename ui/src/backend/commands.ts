@@ -130,6 +130,21 @@ export function backendOver(call: Call, channel: Receive): Backend {
     continueInMain: async (conversation) => {
       await call("continue_in_main", { conversation });
     },
+    watchUpdates: async (onStatus) => {
+      await call("watch_updates", { onChange: channel(onStatus) });
+    },
+    checkForUpdates: async () => {
+      await call("check_for_updates", {});
+    },
+    downloadUpdate: async () => {
+      await call("download_update", {});
+    },
+    cancelUpdate: async () => {
+      await call("cancel_update", {});
+    },
+    installUpdate: async () => {
+      await call("install_update", {});
+    },
     watchFileDrags: async (onDrag) => {
       await call("watch_file_drags", { onDrag: channel(onDrag) });
     },

@@ -17,6 +17,7 @@ const SECTION_IDS = [
   "tools",
   "documents",
   "data",
+  "updates",
 ] as const;
 
 export type SectionId = (typeof SECTION_IDS)[number];
@@ -121,6 +122,8 @@ const sections = {
   keep_traces: "data",
   stored_traces: "data",
   data_folder: "data",
+  version: "updates",
+  check_for_updates: "updates",
 } as const satisfies Record<string, SectionId>;
 
 export type SettingId = keyof typeof sections;

@@ -39,6 +39,7 @@ import { Settings } from "./settings.svelte";
 import { Storage } from "./storage.svelte";
 import { Toasts } from "./toasts.svelte";
 import { Traces } from "./traces.svelte";
+import { Updates } from "./updates.svelte";
 import { Unsent } from "./unsent.svelte";
 import { View } from "./view.svelte";
 import { t } from "../messages/say";
@@ -65,6 +66,7 @@ export class App {
   readonly tools: Tools;
   readonly documentSearch: DocumentSearch;
   readonly serverContents: ServerContents;
+  readonly updates: Updates;
   info = $state.raw<AppInfo | null>(null);
   desktop = $state.raw<Desktop | null>(null);
 
@@ -124,6 +126,7 @@ export class App {
     this.servers = new Servers(backend, this.settings);
     this.tools = new Tools(backend, this.settings);
     this.documentSearch = new DocumentSearch(backend);
+    this.updates = new Updates(backend, (version) => this.#announceUpdate(version));
     this.serverContents = new ServerContents(backend, {
       write: (text) => this.#write(text),
       attach: (name, text) => {
@@ -266,6 +269,7 @@ export class App {
     await Promise.all([
       this.engine.watch(),
       this.library.watch(),
+      this.updates.watch(),
       this.#shared.list
         .load()
         .then(() => this.#restoreChats())
@@ -277,6 +281,17 @@ export class App {
       this.lookAtDesktop(),
       this.imports.restore().then(() => this.#openGiven()),
     ]);
+  }
+
+  /** Says that there is a newer version, unless the settings show it. */
+  #announceUpdate(version: string) {
+    const { view } = this;
+    if (view.settingsOpen && view.settingsSection === "updates") return;
+    const run = () => {
+      view.settingsSection = "updates";
+      view.settingsOpen = true;
+    };
+    this.toasts.show(t("updates.available", { version }), { label: t("updates.show"), run });
   }
 
   /** Saves everything that is pending and closes the window. */

@@ -45,6 +45,7 @@ const STANDARD: Record<SectionId, (values: Settings) => Partial<Settings>> = {
   tools: () => ({ tools: defaults.tools, builtin_tools: defaults.builtin_tools }),
   documents: () => ({ embedding_model: defaults.embedding_model }),
   data: () => ({ keep_traces: defaults.keep_traces, write_titles: defaults.write_titles }),
+  updates: () => ({ check_for_updates: defaults.check_for_updates }),
 };
 
 /** All settings, with one section at its defaults; for null, all sections. */

@@ -44,6 +44,15 @@ export class Preferences {
       const problem = enabled ? "A page in a browser cannot listen on a port." : null;
       return { url: null, problem };
     },
+    watch_updates: ({ onChange }) =>
+      onChange.onmessage({
+        support: "find",
+        phase: "unchecked",
+        found: null,
+        done_bytes: 0,
+        total_bytes: null,
+        problem: null,
+      }),
     desktop: () => ({ tray: false, shortcut: null, screenshots: false }),
     tools_status: () => this.#tools,
     switch_tool_server: () => this.#tools,

@@ -12,6 +12,7 @@ export const settings = {
   "settings.remote": "Entfernte Server",
   "settings.data": "Daten",
   "settings.documents": "Dokumente",
+  "settings.updates": "Updates",
   "setting.embedding_model": "Suche nach Bedeutung",
   "setting.embedding_model.explanation":
     "Findet in langen Dateien auch Stellen, die dasselbe mit anderen Worten sagen, mit einem Embedding-Modell. Andere Programme bekommen seine Embeddings vom lokalen Server.",
@@ -293,6 +294,11 @@ export const settings = {
     "Ein Trace hält fest, was in jeder Runde geschah. Token-Ansicht, Heatmap, Wiedergabe und Prüfung brauchen ihn.",
   "setting.keep_traces.standard": "an",
   "setting.stored_traces": "Gespeicherte Traces",
+  "setting.version": "Version",
+  "setting.check_for_updates": "Automatisch nach Updates suchen",
+  "setting.check_for_updates.explanation":
+    "Fragt beim Start und einmal am Tag den Update-Server nach der neuesten Version. Heruntergeladen und installiert wird nur auf einen Klick.",
+  "setting.check_for_updates.standard": "aus",
   "setting.data_folder": "Datenordner",
   "setting.data_folder.explanation":
     "Unterhaltungen, Traces und Einstellungen werden hier gespeichert. Schlüssel anderer Server liegen im Schlüsselbund des Systems, wo es einen gibt, und Exporte in deinem Download-Ordner.",

@@ -19,6 +19,7 @@ import { sidebar } from "./sidebar";
 import { tools } from "./tools";
 import { trace } from "./trace";
 import { traceFile } from "./traceFile";
+import { updates } from "./updates";
 import { window } from "./window";
 
 export const en = {
@@ -42,5 +43,6 @@ export const en = {
   ...tools,
   ...trace,
   ...traceFile,
+  ...updates,
   ...window,
 } as const;

@@ -10,6 +10,7 @@ export const settings = {
   "settings.remote": "Remote servers",
   "settings.data": "Data",
   "settings.documents": "Documents",
+  "settings.updates": "Updates",
   "setting.embedding_model": "Search by meaning",
   "setting.embedding_model.explanation":
     "Also finds passages of long files that say the same in other words, with an embedding model. Other programs get its embeddings from the local server.",
@@ -286,6 +287,11 @@ export const settings = {
     "A trace records what happened in each round. Token view, heatmap, replay and check need it.",
   "setting.keep_traces.standard": "on",
   "setting.stored_traces": "Stored traces",
+  "setting.version": "Version",
+  "setting.check_for_updates": "Check for updates automatically",
+  "setting.check_for_updates.explanation":
+    "Asks the update server for the latest version at the start and once a day. Nothing is downloaded or installed without a click.",
+  "setting.check_for_updates.standard": "off",
   "setting.data_folder": "Data folder",
   "setting.data_folder.explanation":
     "Conversations, traces and settings are stored here. Keys of other servers are in the system's keyring, where there is one, and exports in your downloads folder.",
