@@ -199,14 +199,16 @@ pictures: setup-tests model $(PAGE) ## make the pictures for the documents, and 
 	@FORETOKEN_APPLICATION=$(CARGO_TARGET_DIR)/release/foretoken FORETOKEN_KEEP_PICTURES=1 cargo test $(CARGO_ALL) --test desktop -- seeing:: a_fresh_start_is
 
 BUNDLE = $(CARGO_TARGET_DIR)/dist/bundle
-# Others than the system's own: BUNDLES=appimage.
+# Others than the system's own: BUNDLES=appimage. CHANNEL=FILE adds a release channel (docs/release.md).
 BUNDLES :=
+CHANNEL :=
 SMOLLM2 := smollm2/SmolLM2-135M-Instruct-Q4_1.gguf
 bundle: setup model $(PAGE) ## make an installable package in target/dist/bundle, with SmolLM2 if it could be downloaded
 	@[ -f $(SMOLLM2) ] || echo "SmolLM2 is missing, so the package starts with the tiny starter model."
 	@rm -rf $(BUNDLE)/deb
 	cd src-tauri && npx --yes @tauri-apps/cli@2.12 build $(if $(BUNDLES),--bundles $(BUNDLES)) \
-		$$([ ! -f ../$(SMOLLM2) ] || echo --config smollm2.conf.json) -- --profile dist --locked -p foretoken -p foretoken-cli
+		$$([ ! -f ../$(SMOLLM2) ] || echo --config smollm2.conf.json) \
+		$(if $(CHANNEL),--config $(abspath $(CHANNEL))) -- --profile dist --locked -p foretoken -p foretoken-cli
 	@scripts/check-libraries.sh $(addprefix $(CARGO_TARGET_DIR)/dist/,foretoken foretoken-cli)
 	@[ ! -d $(BUNDLE)/deb ] || scripts/finish-debian.sh $(BUNDLE)/deb/*.deb $(CARGO_TARGET_DIR)/dist/foretoken-cli
 
