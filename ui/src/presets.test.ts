@@ -196,3 +196,18 @@ test("a conversation of another model says so, and loads that model only on requ
   expect(app.engine.status.target?.id).toBe("starter");
   expect(window.find("other-target")).toBeNull();
 });
+
+test("the set-up is fetched once per target, however often the engine's status changes", async () => {
+  const { app } = window;
+  const fetched = vi.spyOn(window.backend, "openSetup");
+  for (const at of [1, 2, 3]) {
+    const { memory } = app.engine.status;
+    app.engine.status = { ...app.engine.status, memory: { ...memory, process_bytes: at } };
+    await window.pass();
+  }
+  expect(fetched).not.toHaveBeenCalled();
+  const { target } = app.engine.status;
+  app.engine.status = { ...app.engine.status, target: target && { ...target, id: "other" } };
+  await window.pass();
+  expect(fetched).toHaveBeenCalledTimes(1);
+});
