@@ -202,7 +202,7 @@ impl Updates {
         *lock(&self.0.task) = Some(async_runtime::spawn(request));
     }
 
-    /// Changes the state, then tells the watchers.
+    /// Changes the state, which the watchers receive.
     fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = lock(&self.0.state);
         let outcome = change(&mut state);
