@@ -432,6 +432,7 @@ mod tests {
             "system_prompt": "Be brief.",
             "presets": [{ "id": "a", "name": "Mine", "values": { "max_tokens": 3 } }],
             "thinking": true,
+            "check_for_updates": true,
             "hidden_presets": ["precise"],
             "model_presets": { "starter": "a" },
             "appearance": {
