@@ -44,14 +44,19 @@ impl Screenshots {
         let answer = {
             let mut state = self.0.lock().unwrap();
             state.asked_for_dialog = *options["interactive"] == Value::Bool(true);
-            let uri = state.picture.as_ref().map(|picture| format!("file://{}", picture.display()).replace(' ', "%20"));
+            let uri = state
+                .picture
+                .as_ref()
+                .map(|picture| format!("file://{}", picture.display()).replace(' ', "%20"));
             let results: HashMap<&str, Value<'_>> =
                 uri.map(|uri| ("uri", Value::from(uri))).into_iter().collect();
             (u32::from(results.is_empty()), results)
         };
         let bus = emitter.connection();
         let interface = "org.freedesktop.portal.Request";
-        bus.emit_signal(header.sender().cloned(), request.as_str(), interface, "Response", &answer).await.unwrap();
+        bus.emit_signal(header.sender().cloned(), request.as_str(), interface, "Response", &answer)
+            .await
+            .unwrap();
         request.try_into().unwrap()
     }
 

@@ -114,7 +114,8 @@ impl Description {
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let (key, numbers) = bytes.split_first_chunk()?;
         let numbers = numbers.as_chunks().0.iter().map(|&bytes| u64::from_le_bytes(bytes));
-        let numbers: Vec<usize> = numbers.map(|number| usize::try_from(number).ok()).collect::<Option<_>>()?;
+        let numbers: Vec<usize> =
+            numbers.map(|number| usize::try_from(number).ok()).collect::<Option<_>>()?;
         let [count, columns, placeholder, width, stride] = numbers[..] else { return None };
         let placeholder = TokenId::try_from(placeholder).ok().filter(|&token| !is_media(token))?;
         let shape = PictureShape { count, columns, placeholder };

@@ -279,7 +279,8 @@ fn prompt_with_picture(session: &Session, number: u8) -> Vec<TokenId> {
 fn add_picture(session: &Session, number: u8) {
     prompt_with_picture(session, number);
     let width = session.decoder.target().config().hidden;
-    let numbers: Vec<f32> = (0..20 * width).map(|i| if i % 7 < 3 * usize::from(number) { 4.0 } else { -1.0 }).collect();
+    let numbers: Vec<f32> =
+        (0..20 * width).map(|i| if i % 7 < 3 * usize::from(number) { 4.0 } else { -1.0 }).collect();
     session.media.insert(MediaKey([number; 32]), Embeddings::new(&numbers, width, width).unwrap()).unwrap();
 }
 

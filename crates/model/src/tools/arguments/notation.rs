@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::text::{push_escaped, sort_key, take};
+use super::text::{push_escaped, sort_key};
 use crate::template::kept;
 
 pub(super) fn written(value: &Value, quote: &str) -> String {
@@ -47,19 +47,28 @@ impl Reader {
 
     /// See `Reader::read` of the module above.
     pub fn read(&mut self, held: &mut String, json: &mut String) -> bool {
+        let mut rest = held.as_str();
+        let ended = self.read_from(&mut rest, json);
+        let length = held.len() - rest.len();
+        held.drain(..length);
+        ended
+    }
+
+    /// Reads the beginning of `rest`, and leaves what has to wait for more.
+    fn read_from(&mut self, rest: &mut &str, json: &mut String) -> bool {
         loop {
             let goes_on = match self.next {
-                Next::Text => self.text(held, json),
-                Next::Key if !held.starts_with('}') => self.key(held, json),
+                Next::Text => self.text(rest, json),
+                Next::Key if !rest.starts_with('}') => self.key(rest, json),
                 Next::Key | Next::Other => {
-                    if held.starts_with(&self.quote) {
-                        held.drain(..self.quote.len());
+                    if let Some(text) = rest.strip_prefix(&self.quote) {
+                        *rest = text;
                         json.push('"');
                         self.next = Next::Text;
                         true
-                    } else if self.quote.starts_with(held.as_str()) {
+                    } else if self.quote.starts_with(*rest) {
                         false
-                    } else if self.sign(held, json) {
+                    } else if self.sign(rest, json) {
                         return true;
                     } else {
                         true
@@ -72,33 +81,34 @@ impl Reader {
         }
     }
 
-    fn text(&mut self, held: &mut String, json: &mut String) -> bool {
-        let Some(end) = held.find(&self.quote) else {
-            let certain = held.len() - kept(held, &self.quote);
-            push_escaped(json, &take(held, certain));
+    fn text(&mut self, rest: &mut &str, json: &mut String) -> bool {
+        let Some((text, after)) = rest.split_once(&self.quote) else {
+            let certain = rest.len() - kept(rest, &self.quote);
+            push_escaped(json, &rest[..certain]);
+            *rest = &rest[certain..];
             return false;
         };
-        push_escaped(json, &held[..end]);
+        push_escaped(json, text);
         json.push('"');
-        held.drain(..end + self.quote.len());
+        *rest = after;
         self.next = Next::Other;
         true
     }
 
-    fn key(&mut self, held: &mut String, json: &mut String) -> bool {
-        let Some((key, rest)) = held.split_once(':') else { return false };
+    fn key(&mut self, rest: &mut &str, json: &mut String) -> bool {
+        let Some((key, after)) = rest.split_once(':') else { return false };
         json.push('"');
         push_escaped(json, &key.replace(&self.quote, ""));
         json.push_str("\": ");
-        *held = rest.to_owned();
+        *rest = after;
         self.next = Next::Other;
         true
     }
 
     /// Reads a character of other values; returns `true` at the end of the object.
-    fn sign(&mut self, held: &mut String, json: &mut String) -> bool {
-        let Some(sign) = held.chars().next() else { return false };
-        held.drain(..sign.len_utf8());
+    fn sign(&mut self, rest: &mut &str, json: &mut String) -> bool {
+        let Some(sign) = rest.chars().next() else { return false };
+        *rest = &rest[sign.len_utf8()..];
         match sign {
             '{' | '[' => {
                 self.open.push(sign == '{');
