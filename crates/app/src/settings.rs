@@ -432,7 +432,6 @@ mod tests {
             "system_prompt": "Be brief.",
             "presets": [{ "id": "a", "name": "Mine", "values": { "max_tokens": 3 } }],
             "thinking": true,
-            "check_for_updates": true,
             "hidden_presets": ["precise"],
             "model_presets": { "starter": "a" },
             "appearance": {
@@ -459,6 +458,7 @@ mod tests {
             "remote_servers": [{ "name": "gpu", "address": "http://gpu:8000/v1", "models": [{ "id": "m", "context": 7 }] }]
         });
         // The macro has a limit of fields.
+        changed["check_for_updates"] = true.into();
         changed["start_at_login"] = true.into();
         changed["tray_icon"] = true.into();
         changed["keep_in_tray"] = true.into();
