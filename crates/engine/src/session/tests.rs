@@ -307,8 +307,8 @@ fn a_saved_text_with_a_picture_goes_on_in_a_session_with_other_ids() {
     for drafts in [false, true] {
         let mut first = keeping(drafts);
         files.pages.lock().unwrap().clear();
-        // One page of the target, the embeddings, and a page of the draft model without the picture,
-        // which the texts share.
+        // A page of the target, the embeddings, and a page of the draft model without the picture.
+        // The texts share the last one.
         let (expected, pages) = saved(&mut first, 1);
         assert_eq!(pages, if drafts { 3 } else { 2 });
         let (other, pages) = saved(&mut first, 2);
