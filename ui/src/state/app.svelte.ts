@@ -266,6 +266,7 @@ export class App {
     frames.onpace = (intervalMs) => void this.#backend.pace(intervalMs).catch(() => undefined);
     const info = this.#backend.appInfo().then((facts) => (this.info = facts));
     void this.reply.follow((conversation) => this.open(conversation));
+    void this.lookAtDesktop();
     await Promise.all([
       this.engine.watch(),
       this.library.watch(),
@@ -278,7 +279,6 @@ export class App {
       this.attachments.load(null),
       info.catch((thrown: unknown) => this.#showError(thrown)),
       this.#showNotices(),
-      this.lookAtDesktop(),
       this.imports.restore().then(() => this.#openGiven()),
     ]);
   }

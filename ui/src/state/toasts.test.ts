@@ -40,6 +40,7 @@ test("notices of the start are shown once the page is ready", async () => {
   const backend = {
     takeNotices: () => Promise.resolve(["The old one was kept."]),
     appInfo: () => Promise.resolve({ version: "1", data_folder: "/", models_folder: "/" }),
+    desktop: () => Promise.resolve({ tray: false, shortcut: null, screenshots: false }),
     watchEngine: nothing,
     watchDownloads: nothing,
     watchFileDrags: nothing,
