@@ -244,7 +244,9 @@ impl<'a> Reader<'a> {
         for _ in 0..self.number()? {
             let picture = Description::read(self.take(Description::BYTES)?).ok_or_else(malformed)?;
             let ids = media.ids(picture.key, picture.shape).map_err(|_| malformed())?;
-            if let Some(embeddings) = self.embeddings(&picture).filter(|_| !media.has(picture.key)) {
+            if !media.has(picture.key)
+                && let Some(embeddings) = self.embeddings(&picture)
+            {
                 media.insert(picture.key, embeddings).map_err(|_| malformed())?;
             }
             let picture = media.picture(ids.start).ok_or_else(malformed)?;
