@@ -44,13 +44,26 @@ async fn switch_to_quick(window: &Window) -> [WindowHandle; 2] {
     [main, quick]
 }
 
+/// Presses `x` for the shortcut until it is refused. The display gives the window its focus before
+/// the first key, and without a window manager the page loses it for a moment, which ends a choice.
+async fn press_without_modifier(window: &Window) {
+    let button = "[data-testid='settings-quick-shortcut']";
+    let refused = async || {
+        if window.attribute(button, "aria-pressed").await.as_deref() != Some("true") {
+            window.click("settings-quick-shortcut").await;
+        }
+        window.press("x");
+        !window.all("[data-testid='settings-shortcut-refused']").await.is_empty()
+    };
+    window.wait("a key without modifier is refused", refused).await;
+}
+
 #[tokio::test]
 async fn a_shortcut_is_chosen_by_pressing_it_and_a_taken_one_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let window = Window::open(&folder.path().join("data")).await;
     window.click("settings-open").await;
-    window.click("settings-quick-shortcut").await;
-    window.press("x");
+    press_without_modifier(&window).await;
     let refusal = window.text("settings-shortcut-refused").await;
     assert!(refusal.contains("Hold Ctrl"), "{refusal}");
     window.scroll_to("settings-quick-shortcut").await;
