@@ -129,8 +129,7 @@ fn a_text_with_a_picture_has_the_cpus_bits_in_any_chunks() {
 }
 
 /// Families that the GPU engine rejects, and why.
-const REFUSED: [(&str, &str); 7] = [
-    ("gpt-oss", "attention sinks"),
+const REFUSED: [(&str, &str); 6] = [
     ("gemma4", "layers that differ in shape"),
     ("lfm2", "recurrent layers"),
     ("qwen35", "recurrent layers"),

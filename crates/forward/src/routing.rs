@@ -1,5 +1,5 @@
 //! Routing: selects a token's experts and their weights by the router's scores.
-//! `gpu/kernels/top_k.wgsl` computes the same bits, except for sigmoids.
+//! `gpu/kernels/top_k.wgsl` computes the same bits.
 
 use foretoken_model::{Experts, SigmoidGating};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::block_head::Convolution;
-pub use super::feed_forward::{Dense, FeedForward};
+pub use super::feed_forward::{Dense, Experts, FeedForward};
 use super::head::Head;
 use super::int8_attention::key_offsets;
 use super::latent::Latent;

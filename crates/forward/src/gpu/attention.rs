@@ -74,7 +74,7 @@ impl AttentionSteps {
         Ok(Self {
             norm_heads: together.then(norm_heads).transpose()?,
             rope: Step::new(device, Kernel::Rope, &rope)?,
-            runs: RunSteps::new(device, heads, cache, &buffers.nodes, &buffers.parts, mixed)?,
+            runs: RunSteps::new(device, heads, cache, &buffers.nodes, &buffers.parts, vectors, mixed)?,
             quantise: unaligned.then(|| Quantise::new(device, mixed)).transpose()?,
             gather: Step::new(device, Kernel::Gather, &[&buffers.nodes, &cache.keys, &cache.values])?,
         })
@@ -150,6 +150,7 @@ impl Visibility<'_> {
             head_size,
             stride: self.offsets.stride,
             gates: self.offsets.gates,
+            sinks: layer.sinks,
             width: self.width,
             scale: self.config.query_scale,
             rows: self.rows,

@@ -10,9 +10,10 @@ use wgpu::Buffer;
 
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
-use super::kernels::{Kernel, NONE};
+use super::kernels::Kernel;
 use super::matrix::Matrix;
 use super::network::{Convolution, Network};
+use super::norm::Norm;
 use super::pass::Phases;
 use super::product::{Out, Product};
 use super::recording::Recording;
@@ -125,9 +126,8 @@ impl Block {
     pub fn fuse(&self, pass: &mut Dispatches, rows: usize, config: &ModelConfig) {
         self.quantise.run(pass, rows);
         self.fuse.run(pass, rows);
-        let (hidden, width) = (config.hidden as u32, config.hidden.next_multiple_of(LANES) as u32);
-        let params = [0, hidden, width, width, 0, NONE, (config.norm_epsilon as f32).to_bits(), 0];
-        self.fused_norm.run(pass, &params, [rows, 1]);
+        let norm = Norm::plain(config.hidden, config.norm_epsilon);
+        self.fused_norm.run(pass, &norm.params(), [rows, 1]);
     }
 
     /// Convolves the normed rows for attention (part 0) or the feed-forward network (part 1) of a

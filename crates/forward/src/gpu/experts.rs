@@ -3,14 +3,14 @@
 //! its outputs in its own ranking order, so the sum does not depend on other rows.
 
 use foretoken_model::error::Result;
-use foretoken_model::{Experts, ModelConfig};
+use foretoken_model::{Experts as Sizes, ModelConfig};
+use wgpu::Buffer;
 
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
 use super::gate::{Activate, GateSteps};
 use super::kernels::Kernel;
-use super::matrix::Matrix;
-use super::network::{Dense, Gate};
+use super::network::{Experts, Gate};
 use super::product::{Out, Product, SlotProduct};
 use super::state::State;
 use super::step::Step;
@@ -18,8 +18,10 @@ use crate::cpu::simd::LANES;
 
 /// Kernels of a layer's experts.
 pub struct ExpertSteps {
-    sizes: Experts,
+    sizes: Sizes,
     hidden: usize,
+    /// Offsets of the router's vectors and of the outputs' biases.
+    vectors: RoutingVectors,
     /// The output goes to the branch, for a norm, instead of the residual stream.
     aside: bool,
     router: Product,
@@ -30,17 +32,27 @@ pub struct ExpertSteps {
     combine: Step,
 }
 
+/// Offsets of vectors that have a number or a row for each expert, or [`NONE`](super::kernels::NONE).
+struct RoutingVectors {
+    router_bias: u32,
+    selection_bias: u32,
+    scales: u32,
+    down_biases: u32,
+}
+
 impl ExpertSteps {
-    /// Binds the kernels to the expert buffers of `state`.
+    /// Binds the kernels to the expert buffers of `state`. The output is added to the residual
+    /// stream, or goes to the branch if `aside`.
     ///
     /// # Errors
     /// As [`Step::new`].
     pub fn new(
         device: &GpuDevice,
-        router: &Matrix,
-        experts: &Dense,
+        of: &Experts,
+        vectors: &Buffer,
         state: &State,
         config: &ModelConfig,
+        aside: bool,
     ) -> Result<Self> {
         let Some(routed) = &state.routed else { unreachable!("experts in a model that has none") };
         let (slots, choices, slot_of) = (&routed.slots, &routed.choices, &routed.slot_of);
@@ -48,49 +60,76 @@ impl ExpertSteps {
         let product =
             |stack, rows, by_row, out| SlotProduct::new(device, stack, count, rows, by_row, out, slots);
         let (normed, gated) = (&state.normed, &state.gated);
-        let gate = match (&experts.gate, &state.separate) {
+        let gate = match (&of.experts.gate, &gated.separate) {
             (Gate::Interleaved(stack), _) => {
-                let steps = SlotProduct::gated(device, stack, count, normed, gated, slots, activation)?;
+                let (to, biases) = (&gated.rows, (vectors, of.biases));
+                let steps = SlotProduct::gated(device, stack, count, normed, to, biases, slots, activation)?;
                 GateSteps::Interleaved(steps)
             }
             (Gate::Separate([gate, up]), Some(separate)) => {
                 let products =
                     [product(gate, normed, true, &separate[0])?, product(up, normed, true, &separate[1])?];
-                let steps = Activate::new(device, separate, gated, routed.sizes.width, activation)?;
-                GateSteps::Separate(products, steps)
+                GateSteps::Separate(products, Activate::new(device, gated, activation)?)
             }
             (Gate::Separate(_), None) => unreachable!("a state of another network"),
         };
-        let aside = config.has_post_norms();
+        let router = std::slice::from_ref(&of.router);
         let to = if aside { &state.branch } else { &state.hidden };
         Ok(Self {
             sizes: routed.sizes.clone(),
             hidden: config.hidden,
+            vectors: RoutingVectors {
+                router_bias: of.router_bias,
+                selection_bias: of.selection_bias,
+                scales: of.scales,
+                down_biases: of.down_biases,
+            },
             aside,
-            router: Product::new(device, std::slice::from_ref(router), normed, Out::Store(&routed.scores))?,
-            top_k: Step::new(device, Kernel::TopK, &[&routed.scores, choices])?,
+            router: Product::new(device, router, normed, Out::Store(&routed.scores))?,
+            top_k: Step::new(device, Kernel::TopK, &[&routed.scores, vectors, choices])?,
             arrange: Step::new(device, Kernel::Arrange, &[choices, slots, slot_of])?,
             gate,
-            down: product(&experts.down, gated, false, &routed.given)?,
-            combine: Step::new(device, Kernel::Combine, &[choices, slot_of, &routed.given, to])?,
+            down: product(&of.experts.down, &gated.rows, false, &routed.given)?,
+            combine: Step::new(device, Kernel::Combine, &[choices, slot_of, &routed.given, vectors, to])?,
         })
     }
 
     /// Computes the experts of the first `rows` normed states and adds the output to the residual
     /// stream or writes it to the branch.
     pub fn run(&self, pass: &mut Dispatches, rows: usize) {
-        let Experts { count, top_k, normalised, .. } = self.sizes;
+        let top_k = self.sizes.top_k;
         let slots = rows * top_k;
         self.router.run(pass, rows);
-        let stride = count.next_multiple_of(LANES);
-        self.top_k.run(pass, &[count, stride, top_k, usize::from(normalised)].map(|n| n as u32), [rows, 1]);
+        self.top_k.run(pass, &self.top_k_params(), [rows, 1]);
         // An expert has at most one slot per row.
         let tile = self.down.tile(rows);
         self.arrange.run(pass, &[slots, top_k, tile].map(|n| n as u32), [1, 1]);
         self.gate.run(pass, slots, |product, pass| product.run(pass, slots, tile));
         self.down.run(pass, slots, tile);
         let stride = self.hidden.next_multiple_of(LANES);
-        let params = [top_k, self.hidden, stride, usize::from(!self.aside), 0].map(|n| n as u32);
+        let [top_k, hidden, stride, add] =
+            [top_k, self.hidden, stride, usize::from(!self.aside)].map(|n| n as u32);
+        let params = [top_k, hidden, stride, add, 0, self.vectors.down_biases];
         self.combine.run(pass, &params, [self.hidden.div_ceil(64), rows]);
+    }
+
+    /// Immediates of `top_k.wgsl`.
+    fn top_k_params(&self) -> [u32; 10] {
+        let Sizes { count, top_k, normalised, scale, sigmoid, .. } = self.sizes;
+        let stride = count.next_multiple_of(LANES);
+        let epsilon = sigmoid.map_or(0.0, |gating| gating.sum_epsilon);
+        let RoutingVectors { router_bias, selection_bias, scales, .. } = self.vectors;
+        [
+            count as u32,
+            stride as u32,
+            top_k as u32,
+            u32::from(normalised),
+            u32::from(sigmoid.is_some()),
+            router_bias,
+            selection_bias,
+            scales,
+            scale.to_bits(),
+            epsilon.to_bits(),
+        ]
     }
 }

@@ -2,6 +2,7 @@
 
 use foretoken_model::ModelConfig;
 use foretoken_model::error::Result;
+use wgpu::Buffer;
 
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
@@ -9,12 +10,20 @@ use super::experts::ExpertSteps;
 use super::gate::{Activate, GateSteps};
 use super::network::{Dense, FeedForward, Gate};
 use super::product::{Out, Product};
-use super::state::State;
+use super::shared_expert::SharedExpertSteps;
+use super::state::{Gated, State};
 
 /// Kernels of a feed-forward network.
 pub enum FeedForwardSteps {
-    Dense { gate: GateSteps<Product>, down: Product },
+    Dense(DenseSteps),
     Experts(Box<ExpertSteps>),
+    WithSharedExpert(Box<SharedExpertSteps>),
+}
+
+/// Kernels of a dense network.
+pub struct DenseSteps {
+    gate: GateSteps<Product>,
+    down: Product,
 }
 
 impl FeedForwardSteps {
@@ -26,56 +35,68 @@ impl FeedForwardSteps {
     pub fn new(
         device: &GpuDevice,
         feed_forward: &FeedForward,
+        vectors: &Buffer,
         state: &State,
         config: &ModelConfig,
         aside: bool,
     ) -> Result<Self> {
-        match feed_forward {
-            FeedForward::Dense(Dense { gate, down }) => {
+        Ok(match feed_forward {
+            FeedForward::Dense(dense) => {
                 let to = if aside { Out::Store(&state.branch) } else { Out::Add(&state.hidden) };
-                Ok(Self::Dense {
-                    gate: gate_steps(device, gate, state, config)?,
-                    down: Product::new(device, std::slice::from_ref(down), &state.gated, to)?,
-                })
+                Self::Dense(DenseSteps::new(device, dense, state, &state.gated, config, to)?)
             }
-            FeedForward::Experts { router, experts, .. } => {
-                let experts = ExpertSteps::new(device, router, experts, state, config)?;
-                Ok(Self::Experts(Box::new(experts)))
+            FeedForward::Experts(experts) => {
+                Self::Experts(Box::new(ExpertSteps::new(device, experts, vectors, state, config, aside)?))
             }
-        }
+            FeedForward::WithSharedExpert(shared) => {
+                let steps = SharedExpertSteps::new(device, shared, vectors, state, config)?;
+                Self::WithSharedExpert(Box::new(steps))
+            }
+        })
     }
 
     /// Computes the first `rows` normed states.
     pub fn run(&self, pass: &mut Dispatches, rows: usize) {
         match self {
-            Self::Dense { gate, down } => {
-                gate.run(pass, rows, |product, pass| product.run(pass, rows));
-                down.run(pass, rows);
-            }
+            Self::Dense(dense) => dense.run(pass, rows),
             Self::Experts(experts) => experts.run(pass, rows),
+            Self::WithSharedExpert(shared) => shared.run(pass, rows),
         }
     }
 }
 
-fn gate_steps(
-    device: &GpuDevice,
-    gate: &Gate,
-    state: &State,
-    config: &ModelConfig,
-) -> Result<GateSteps<Product>> {
-    let activation = config.activation;
-    Ok(match (gate, &state.separate) {
-        (Gate::Interleaved(matrix), _) => {
-            GateSteps::Interleaved(Product::gated(device, matrix, &state.normed, &state.gated, activation)?)
-        }
-        (Gate::Separate([gate, up]), Some(separate)) => {
-            let product = |matrix, out| {
-                Product::new(device, std::slice::from_ref(matrix), &state.normed, Out::Store(out))
-            };
-            let products = [product(gate, &separate[0])?, product(up, &separate[1])?];
-            let steps = Activate::new(device, separate, &state.gated, config.intermediate(), activation)?;
-            GateSteps::Separate(products, steps)
-        }
-        (Gate::Separate(_), None) => unreachable!("a state of another network"),
-    })
+impl DenseSteps {
+    /// Binds the kernels to the normed states, with `gated` between the two products.
+    ///
+    /// # Errors
+    /// As `Step::new`.
+    pub fn new(
+        device: &GpuDevice,
+        dense: &Dense,
+        state: &State,
+        gated: &Gated,
+        config: &ModelConfig,
+        to: Out<'_>,
+    ) -> Result<Self> {
+        let product = |matrix, rows, out| Product::new(device, std::slice::from_ref(matrix), rows, out);
+        let (normed, activation) = (&state.normed, config.activation);
+        let gate = match (&dense.gate, &gated.separate) {
+            (Gate::Interleaved(matrix), _) => {
+                GateSteps::Interleaved(Product::gated(device, matrix, normed, &gated.rows, activation)?)
+            }
+            (Gate::Separate([gate, up]), Some(separate)) => {
+                let [of_gate, of_up] = separate.each_ref().map(Out::Store);
+                let products = [product(gate, normed, of_gate)?, product(up, normed, of_up)?];
+                GateSteps::Separate(products, Activate::new(device, gated, activation)?)
+            }
+            (Gate::Separate(_), None) => unreachable!("a state of another network"),
+        };
+        Ok(Self { gate, down: product(&dense.down, &gated.rows, to)? })
+    }
+
+    /// Computes the first `rows` normed states.
+    pub fn run(&self, pass: &mut Dispatches, rows: usize) {
+        self.gate.run(pass, rows, |product, pass| product.run(pass, rows));
+        self.down.run(pass, rows);
+    }
 }

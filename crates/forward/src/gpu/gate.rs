@@ -3,13 +3,12 @@
 
 use foretoken_model::Activation;
 use foretoken_model::error::Result;
-use wgpu::Buffer;
 
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
 use super::kernels::Kernel;
 use super::product::activation_mode;
-use super::state::Rows;
+use super::state::{Gated, Rows};
 use super::step::Step;
 use crate::cpu::simd::LANES;
 
@@ -41,20 +40,15 @@ pub struct Activate {
 }
 
 impl Activate {
-    /// Binds the kernel to rows of `length` numbers, padded to whole vectors.
+    /// Binds the kernel to separate outputs of gate and up.
     ///
     /// # Errors
     /// As [`Step::new`].
-    pub fn new(
-        device: &GpuDevice,
-        [gate, up]: &[Buffer; 2],
-        to: &Rows,
-        length: usize,
-        activation: Activation,
-    ) -> Result<Self> {
-        let buffers = [gate, up, &to.plain, &to.quants, &to.scales];
-        let step = Step::new(device, Kernel::Activate, &buffers)?;
-        Ok(Self { step, length, width: to.width, activation })
+    pub fn new(device: &GpuDevice, gated: &Gated, activation: Activation) -> Result<Self> {
+        let Some([gate, up]) = &gated.separate else { unreachable!("a state of another network") };
+        let Rows { plain, quants, scales, width, .. } = &gated.rows;
+        let step = Step::new(device, Kernel::Activate, &[gate, up, plain, quants, scales])?;
+        Ok(Self { step, length: gated.length, width: *width, activation })
     }
 
     /// Computes the first `rows`.

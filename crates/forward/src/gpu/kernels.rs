@@ -11,8 +11,14 @@ pub const ATTEND: [usize; 2] = [4, 8];
 /// Bytes of immediates (push constants) of a dispatch.
 pub const IMMEDIATE_BYTES: u32 = 64;
 
+/// Most numbers of a latent and a rotated key that kernels support.
+pub const LONGEST_LATENT: usize = 1024;
+
 /// Largest head size that kernels support.
 pub const LONGEST_HEAD: usize = 512;
+
+/// Most experts of a layer.
+pub const MOST_EXPERTS: usize = 1024;
 
 /// Offset that stands for a vector the family does not have.
 pub const NONE: u32 = u32::MAX;
@@ -44,6 +50,8 @@ pub enum Kernel {
     TopK,
     Arrange,
     Combine,
+    /// Addition of a branch, weighted by a gate.
+    AddGated,
     Concat,
     Convolve,
     Norm,
@@ -51,6 +59,8 @@ pub enum Kernel {
     Quantise,
     Activate,
     Rope,
+    CompleteLatents,
+    AttendLatents,
     /// Attention of this many queries to a run of positions.
     Attend(usize),
     /// Addition of the runs.
@@ -80,8 +90,12 @@ impl Kernel {
             TILES.into_iter().flat_map(move |rows| Format::ALL.into_iter().flat_map(of_tile(rows)));
         let embeddings = Format::ALL.into_iter().map(Self::Embed);
         let of_layers = [Self::Norm, Self::NormHeads, Self::Quantise, Self::Activate, Self::Rope];
-        let of_attention = ATTEND.into_iter().map(Self::Attend).chain([Self::Join]);
-        let of_experts = [Self::TopK, Self::Arrange, Self::Combine];
+        let of_attention = ATTEND.into_iter().map(Self::Attend).chain([
+            Self::Join,
+            Self::CompleteLatents,
+            Self::AttendLatents,
+        ]);
+        let of_experts = [Self::TopK, Self::Arrange, Self::Combine, Self::AddGated];
         let of_heads = [Self::Concat, Self::Convolve];
         let others = [Self::Gather, Self::Score, Self::Sketch, Self::AddRows, Self::Probe];
         let of_layers = of_layers.into_iter().chain(of_attention);
@@ -95,19 +109,23 @@ impl Kernel {
             Self::Product(..) => &[false, true, false, false],
             Self::SlotProduct(..) => &[false, true, false, false, false],
             Self::Gated(..) => &[false, true, false, false, true, true],
-            Self::SlotGated(..) => &[false, true, false, false, true, true, false],
+            Self::SlotGated(..) => &[false, true, false, false, true, true, false, false],
             Self::Embed(_) => &[false, false, true],
-            Self::TopK | Self::AddRows => &[false, true],
+            Self::AddRows => &[false, true],
+            Self::TopK | Self::AddGated => &[false, false, true],
             Self::Arrange => &[false, true, true],
-            Self::Combine | Self::Convolve => &[false, false, false, true],
+            Self::Combine => &[false, false, false, false, true],
+            Self::Convolve => &[false, false, false, true],
             Self::Concat => &[true, false, true, true, true],
             Self::Norm => &[true, false, false, true, true, true],
             Self::NormHeads => &[true, false],
             Self::Quantise => &[true, true, true],
             Self::Activate => &[false, false, true, true, true],
+            Self::CompleteLatents => &[false, false, false, false, false, true, true, true],
+            Self::AttendLatents => &[false, false, false, true],
             Self::Rope => &[true, false, false, false, true, true],
             Self::Attend(_) => &[false, false, false, false, true],
-            Self::Join => &[false, false, false, true, true, true],
+            Self::Join => &[false, false, false, true, true, true, false],
             Self::Gather => &[false, true, true],
             Self::Score => &[true],
             Self::Sketch => &[false, false, true],
@@ -124,6 +142,7 @@ impl Kernel {
             Self::TopK => "top_k",
             Self::Arrange => "arrange",
             Self::Combine => "combine",
+            Self::AddGated => "add_gated",
             Self::Concat => "concat",
             Self::Convolve => "convolve",
             Self::Norm => "norm",
@@ -131,6 +150,8 @@ impl Kernel {
             Self::Quantise => "quantise",
             Self::Activate => "activate",
             Self::Rope => "rope",
+            Self::CompleteLatents => "complete_latents",
+            Self::AttendLatents => "attend_latents",
             Self::Attend(_) => "attend",
             Self::Join => "join",
             Self::Gather => "gather",

@@ -11,8 +11,8 @@
 //! - Model: [`network`] holds the weights, [`state`] the activations, [`memory`] the KV [`cache`]
 //!   of every layer.
 //! - Pass: [`inputs`] uploads what the rows of a [`chunk`] need, [`embed`] looks up embeddings,
-//!   [`pictures`] replaces those of pictures. [`pass`] encodes the layers: [`attention`] over
-//!   [`runs`], and [`feed_forward`] with its [`gate`] or [`experts`]. [`head_input`] begins the
+//!   [`pictures`] replaces those of pictures. [`pass`] encodes the layers: [`norm`], [`attention`] over
+//!   [`runs`], and [`feed_forward`] with its [`gate`], [`experts`] or a [`shared_expert`]. [`head_input`] begins the
 //!   pass of a draft head, [`block`] is the rest of a head that drafts blocks.
 //! - Outputs: [`scores`] returns logits, [`outputs`] everything else. [`model`] combines the parts.
 
@@ -37,6 +37,7 @@ mod matrix;
 mod memory;
 mod model;
 mod network;
+mod norm;
 mod opening;
 #[cfg(test)]
 mod order_tests;
@@ -51,6 +52,7 @@ mod profile;
 mod recording;
 mod runs;
 mod scores;
+mod shared_expert;
 mod source;
 mod state;
 mod step;

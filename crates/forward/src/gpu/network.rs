@@ -9,7 +9,7 @@ use foretoken_model::{Convolution as Sizes, HeadKind, ModelConfig, Weights};
 use wgpu::Buffer;
 
 use super::device::GpuDevice;
-use super::kernels::{Kernel, LONGEST_HEAD, NONE};
+use super::kernels::{Kernel, LONGEST_HEAD, MOST_EXPERTS, NONE};
 use super::matrix::{Matrix, TILE};
 use crate::cpu::block_head as cpu_block;
 use crate::cpu::network::{self as cpu, Mixer};
@@ -45,11 +45,14 @@ pub struct Layer {
     pub feed_forward_post_norm: u32,
     /// Biases of queries, keys and values.
     pub biases: [u32; 3],
+    /// Attention sinks of the heads.
+    pub sinks: u32,
     /// Norms of queries and keys.
     pub head_norms: [u32; 2],
     /// Queries, output gates in some families, keys and values, stacked vertically.
     pub heads: Vec<Matrix>, // [(heads or twice as many + 2 * kv_heads) * head_size, hidden]
     pub output: Matrix, // [hidden, heads * head_size]
+    pub output_bias: u32,
     pub feed_forward: FeedForward,
     /// Convolutions around attention and around the feed-forward network.
     pub convolutions: Option<[Convolution; 2]>,
@@ -67,14 +70,36 @@ pub struct Convolution {
 #[derive(Debug)]
 pub enum FeedForward {
     Dense(Dense),
-    Experts {
-        count: usize,
-        /// Experts per row.
-        top_k: usize,
-        router: Matrix, // [experts, hidden]
-        /// Matrices of all experts, concatenated.
-        experts: Dense,
-    },
+    Experts(Experts),
+    WithSharedExpert(Box<WithSharedExpert>),
+}
+
+/// Routed experts. Vectors are offsets, as in [`Layer`].
+#[derive(Debug)]
+pub struct Experts {
+    pub count: usize,
+    /// Experts per row.
+    pub top_k: usize,
+    pub router: Matrix,   // [experts, hidden]
+    pub router_bias: u32, // [experts]
+    /// Added to the sigmoids of the scores for the selection.
+    pub selection_bias: u32, // [experts]
+    /// Factors of the experts' weights.
+    pub scales: u32, // [experts]
+    /// Biases of gate and up.
+    pub biases: u32, // [experts, 2, width in whole vectors]
+    pub down_biases: u32, // [experts, hidden in whole vectors]
+    /// Matrices of all experts, concatenated.
+    pub experts: Dense,
+}
+
+/// Routed experts and a shared expert that processes every row.
+#[derive(Debug)]
+pub struct WithSharedExpert {
+    pub experts: Experts,
+    pub dense: Dense,
+    /// The shared expert's weight is the sigmoid of this; 1 without.
+    pub gate: Option<Matrix>, // [1, hidden]
 }
 
 /// The matrices of a gated feed-forward network.
@@ -108,12 +133,12 @@ pub fn missing(config: &ModelConfig) -> Option<&'static str> {
         Some("MTP heads")
     } else if config.assistant().is_some() {
         Some("draft heads that read their target's KV cache")
-    } else if config.attention_parts().sinks {
-        Some("attention sinks")
     } else if config.attention_parts().value_norm || differs(config) {
         Some("layers that differ in shape or share a KV cache")
     } else if config.head_size() > LONGEST_HEAD {
         Some("heads of more than 512 dimensions")
+    } else if config.experts().is_some_and(|experts| experts.count > MOST_EXPERTS) {
+        Some("more than 1024 experts")
     } else {
         None
     }
@@ -161,11 +186,8 @@ impl Network {
 
     /// Returns whether the gate and up matrices of any layer are not interleaved.
     pub fn has_separate_gates(&self) -> bool {
-        self.layers.iter().any(|layer| {
-            let (FeedForward::Dense(dense) | FeedForward::Experts { experts: dense, .. }) =
-                &layer.feed_forward;
-            matches!(dense.gate, Gate::Separate(_))
-        })
+        let networks = self.layers.iter().flat_map(|layer| layer.feed_forward.networks());
+        networks.into_iter().any(|(dense, _)| matches!(dense.gate, Gate::Separate(_)))
     }
 
     /// Kernels of all products, for these tile sizes.
@@ -181,15 +203,17 @@ impl Network {
         for layer in &self.layers {
             add(&layer.heads, Kernel::Product);
             add(std::slice::from_ref(&layer.output), Kernel::Product);
-            let (dense, product, gated): (_, fn(_, _) -> _, fn(_, _) -> _) = match &layer.feed_forward {
-                FeedForward::Dense(dense) => (dense, Kernel::Product, Kernel::Gated),
-                FeedForward::Experts { experts, .. } => (experts, Kernel::SlotProduct, Kernel::SlotGated),
-            };
-            match &dense.gate {
-                Gate::Interleaved(matrix) => add(std::slice::from_ref(matrix), gated),
-                Gate::Separate(matrices) => add(matrices, product),
+            for (dense, of_slots) in layer.feed_forward.networks() {
+                let (product, gated): (fn(_, _) -> _, fn(_, _) -> _) = match of_slots {
+                    false => (Kernel::Product, Kernel::Gated),
+                    true => (Kernel::SlotProduct, Kernel::SlotGated),
+                };
+                match &dense.gate {
+                    Gate::Interleaved(matrix) => add(std::slice::from_ref(matrix), gated),
+                    Gate::Separate(matrices) => add(matrices, product),
+                }
+                add(std::slice::from_ref(&dense.down), product);
             }
-            add(std::slice::from_ref(&dense.down), product);
         }
         all.into_iter().collect()
     }
@@ -230,9 +254,11 @@ impl Layer {
                 push_if(norms.map(|norms| &norms.query[..])),
                 push_if(norms.map(|norms| &norms.key[..])),
             ],
+            sinks: push_if(Some(&attention.sinks[..]).filter(|sinks| !sinks.is_empty())),
+            output_bias: push_if(attention.output_bias.as_deref()),
             heads: Matrix::below(device, &heads)?,
             output: Matrix::upload(device, &attention.output)?,
-            feed_forward: FeedForward::upload(device, &layer.feed_forward)?,
+            feed_forward: FeedForward::upload(device, &layer.feed_forward, vectors)?,
             convolutions: convolutions.transpose()?,
         })
     }
@@ -258,33 +284,80 @@ impl Convolution {
 impl FeedForward {
     fn reads(&self, rows: usize) -> u64 {
         match self {
-            Self::Dense(dense) => dense.bytes() * rows.div_ceil(TILE) as u64,
-            Self::Experts { count, top_k, router, experts } => {
-                let chosen = (rows * top_k).min(rows.div_ceil(TILE) * count) as u64;
-                router.reads(rows) + chosen * (experts.bytes() / *count as u64)
-            }
+            Self::Dense(dense) => dense.reads(rows),
+            Self::Experts(experts) => experts.reads(rows),
+            Self::WithSharedExpert(shared) => shared.dense.reads(rows) + shared.experts.reads(rows),
         }
     }
 
-    fn upload(device: &GpuDevice, feed_forward: &cpu::FeedForward) -> Result<Self> {
+    /// Networks of the layer, each with whether it runs slots rather than rows.
+    fn networks(&self) -> Vec<(&Dense, bool)> {
+        match self {
+            Self::Dense(dense) => vec![(dense, false)],
+            Self::Experts(experts) => vec![(&experts.experts, true)],
+            Self::WithSharedExpert(shared) => vec![(&shared.dense, false), (&shared.experts.experts, true)],
+        }
+    }
+
+    fn upload(device: &GpuDevice, feed_forward: &cpu::FeedForward, vectors: &mut Vec<f32>) -> Result<Self> {
+        let dense = |dense| Dense::upload(device, std::slice::from_ref(dense));
         Ok(match feed_forward {
-            cpu::FeedForward::Dense(dense) => {
-                Self::Dense(Dense::upload(device, std::slice::from_ref(dense))?)
+            cpu::FeedForward::Dense(network) => Self::Dense(dense(network)?),
+            cpu::FeedForward::Experts(experts) => Self::Experts(Experts::upload(device, experts, vectors)?),
+            cpu::FeedForward::WithSharedExpert(shared) => {
+                let gate = shared.gate.as_ref().map(|gate| Matrix::upload(device, gate));
+                Self::WithSharedExpert(Box::new(WithSharedExpert {
+                    experts: Experts::upload(device, &shared.experts, vectors)?,
+                    dense: dense(&shared.dense)?,
+                    gate: gate.transpose()?,
+                }))
             }
-            cpu::FeedForward::Experts(experts) => Self::Experts {
-                count: experts.experts.len(),
-                top_k: experts.top_k,
-                router: Matrix::upload(device, &experts.router)?,
-                experts: Dense::upload(device, &experts.experts)?,
-            },
-            cpu::FeedForward::DenseAndExperts(_) | cpu::FeedForward::WithSharedExpert(_) => {
+            cpu::FeedForward::DenseAndExperts(_) => {
                 return Err(Error::NotOnGpu("experts beside a dense feed-forward network"));
             }
         })
     }
 }
 
+impl Experts {
+    fn reads(&self, rows: usize) -> u64 {
+        let chosen = (rows * self.top_k).min(rows.div_ceil(TILE) * self.count) as u64;
+        self.router.reads(rows) + chosen * (self.experts.bytes() / self.count as u64)
+    }
+
+    fn upload(device: &GpuDevice, of: &cpu::Experts, vectors: &mut Vec<f32>) -> Result<Self> {
+        let experts = Dense::upload(device, &of.experts)?;
+        let has_biases = of.experts.iter().any(|expert| expert.biases.is_some());
+        if has_biases && matches!(experts.gate, Gate::Separate(_)) {
+            return Err(Error::NotOnGpu("experts with biases whose gate and up matrices differ"));
+        }
+        let biases = || of.experts.iter().filter_map(|expert| expert.biases.as_ref());
+        // The loader pads each vector to whole vectors of the kernels.
+        let gated: Vec<f32> = biases().flat_map(|biases| [&biases.gate[..], &biases.up].concat()).collect();
+        let down: Vec<f32> = biases().flat_map(|biases| biases.down.clone()).collect();
+        let mut push_if = |vector: Option<&[f32]>| {
+            let vector = vector.filter(|vector| !vector.is_empty());
+            vector.map_or(NONE, |vector| push(vectors, vector))
+        };
+        Ok(Self {
+            count: of.experts.len(),
+            top_k: of.top_k,
+            router: Matrix::upload(device, &of.router)?,
+            router_bias: push_if(of.router_bias.as_deref()),
+            selection_bias: push_if(of.selection_bias.as_deref()),
+            scales: push_if(of.scales.as_deref()),
+            biases: push_if(Some(&gated)),
+            down_biases: push_if(Some(&down)),
+            experts,
+        })
+    }
+}
+
 impl Dense {
+    fn reads(&self, rows: usize) -> u64 {
+        self.bytes() * rows.div_ceil(TILE) as u64
+    }
+
     fn bytes(&self) -> u64 {
         let gate = match &self.gate {
             Gate::Interleaved(matrix) => std::slice::from_ref(matrix),

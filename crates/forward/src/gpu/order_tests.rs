@@ -7,7 +7,9 @@ use rand::rngs::StdRng;
 
 use super::cache::{Cache, PAGE};
 use super::chunk::Chunk;
+use super::dispatches::Dispatches;
 use super::kernels::{Kernel, NONE};
+use super::norm::{Norm, Pending};
 use super::probe::{compute, norm, upload};
 use super::runs::{Attention, RunSteps};
 use super::state::Rows;
@@ -51,8 +53,8 @@ fn part(scores: &[f32], values: &[&[f32]]) -> (f32, f32, Vec<f32>) {
     (largest, across(lanes), mixed)
 }
 
-/// Runs added up.
-fn join(parts: &[(f32, f32, Vec<f32>)]) -> Vec<f32> {
+/// Runs added up, with the weight of a sink.
+fn join(parts: &[(f32, f32, Vec<f32>)], sink: Option<f32>) -> Vec<f32> {
     let most = parts.iter().map(|part| part.0).fold(f32::MIN, f32::max);
     let mut total = 0.0f32;
     let mut joined = vec![0.0f32; parts[0].2.len()];
@@ -63,6 +65,7 @@ fn join(parts: &[(f32, f32, Vec<f32>)]) -> Vec<f32> {
             *joined = factor.mul_add(*number, *joined);
         }
     }
+    total += sink.map_or(0.0, |sink| exponential(sink - most));
     let scale = 1.0 / total;
     joined.iter().map(|number| number * scale).collect()
 }
@@ -78,6 +81,7 @@ struct Scene {
     window: Option<usize>,
     bidirectional: bool,
     gates: bool,
+    sinks: bool,
 }
 
 impl Scene {
@@ -92,6 +96,7 @@ impl Scene {
             window: None,
             bidirectional: false,
             gates: false,
+            sinks: false,
         }
     }
 
@@ -120,6 +125,7 @@ impl Scene {
             numbers.iter().map(|&number| f16::from_f32(number).to_f32()).collect()
         };
         let (keys, values) = (halves(), halves());
+        let sinks = self.sinks.then(|| numbers(&mut random, heads));
         let entry = |of: &'static str, kv_head: usize, place: usize| {
             let from = if of == "keys" { &keys } else { &values };
             &from[(place * kv_heads + kv_head) * head_size..][..head_size]
@@ -142,7 +148,8 @@ impl Scene {
                     part(&run.iter().map(score).collect::<Vec<_>>(), &values)
                 };
                 let runs = visible.chunk_by(|(one, _), (two, _)| one / 256 == two / 256);
-                let mut mixed = join(&runs.map(of_run).collect::<Vec<_>>());
+                let mut mixed =
+                    join(&runs.map(of_run).collect::<Vec<_>>(), sinks.as_ref().map(|sinks| sinks[head]));
                 if self.gates {
                     let gates = &queries[row * stride + width + head * head_size..][..head_size];
                     for (number, gate) in mixed.iter_mut().zip(gates) {
@@ -181,13 +188,15 @@ impl Scene {
             Some(numbers) => gpu().buffer(4 * numbers).unwrap(),
             None => RunSteps::parts(gpu(), heads, head_size, cache.positions()).unwrap(),
         };
-        let steps = RunSteps::new(gpu(), &given, &cache, &nodes, &parts, &out).unwrap();
+        let vectors = upload(gpu(), sinks.as_deref().unwrap_or(&[0.0])).unwrap();
+        let steps = RunSteps::new(gpu(), &given, &cache, &nodes, &parts, &vectors, &out).unwrap();
         let attention = Attention {
             heads,
             kv_heads,
             head_size,
             stride,
             gates: self.gates.then_some(width),
+            sinks: if self.sinks { 0 } else { NONE },
             width: out.width,
             scale,
             rows,
@@ -289,6 +298,13 @@ fn output_gates_and_a_small_buffer_of_parts_change_nothing_else() {
     Scene { head_size: 20, tree: tree(), ..scene }.check(Some(4 * 3 * 22));
 }
 
+#[test]
+fn a_sink_adds_its_weight_once_to_those_of_all_runs() {
+    for cached in [0, 300] {
+        Scene { sinks: true, ..Scene::chain(cached, 5) }.check(None);
+    }
+}
+
 /// Scale of an RMS norm: the mean of squares in sixteen lanes for every 256 numbers.
 fn rms_scale(row: &[f32], epsilon: f32) -> f32 {
     let mut total = [0.0f32; 16];
@@ -325,26 +341,27 @@ fn padded(rows: &[f32], length: usize) -> Vec<f32> {
 }
 
 #[test]
-fn a_pending_branch_is_normed_and_added_before_the_norm() {
+fn a_pending_bias_and_branch_are_added_before_the_norm() {
     let mut random = StdRng::seed_from_u64(22);
     for length in LENGTHS {
-        let stride = length.next_multiple_of(16);
         let mut some = |count| numbers(&mut random, count);
         let (rows, branches) = (some(2 * length), some(2 * length));
-        let (weight, pending) = (some(length), some(length));
+        let [weight, after, bias] = [some(length), some(length), some(length)];
         let (state, branch) = (padded(&rows, length), padded(&branches, length));
         let [state, branch, vectors] =
-            [state, branch, [&weight[..], &pending].concat()].map(|of| upload(gpu(), &of).unwrap());
+            [state, branch, [&weight[..], &after, &bias].concat()].map(|of| upload(gpu(), &of).unwrap());
         let to = Rows::new(gpu(), 2, length).unwrap();
         let buffers = [&state, &branch, &vectors, &to.plain, &to.quants, &to.scales];
         let step = Step::new(gpu(), Kernel::Norm, &buffers).unwrap();
-        let sizes = [0, length, stride, to.width, 0, length].map(|n| n as u32);
-        let params = [&sizes[..], &[1e-5f32.to_bits(), 0, 1e-6f32.to_bits()]].concat();
-        let found = compute(gpu(), &to.plain, 2 * to.width, |pass| step.run(pass, &params, [2, 1])).unwrap();
+        let pending = Pending { bias: 2 * length as u32, norm: length as u32 };
+        let norm = Norm { pending, pending_epsilon: 1e-6, ..Norm::plain(length, 1e-5) };
+        let run = |pass: &mut Dispatches| step.run(pass, &norm.params(), [2, 1]);
+        let found = compute(gpu(), &to.plain, 2 * to.width, run).unwrap();
         let mut expected = Vec::new();
         for (row, branch) in rows.chunks(length).zip(branches.chunks(length)) {
-            let added = rms_norm(branch, &pending, 1e-6);
-            let state: Vec<f32> = row.iter().zip(added).map(|(number, added)| number + added).collect();
+            let added = rms_norm(branch, &after, 1e-6);
+            let biased = row.iter().zip(&bias).map(|(number, bias)| number + bias);
+            let state: Vec<f32> = biased.zip(added).map(|(number, added)| number + added).collect();
             expected.extend(rms_norm(&state, &weight, 1e-5));
         }
         let found: Vec<f32> = found.chunks(to.width).flat_map(|row| &row[..length]).copied().collect();

@@ -15,6 +15,7 @@ use super::feed_forward::FeedForwardSteps;
 use super::head_input::HeadInputSteps;
 use super::kernels::{Kernel, NONE};
 use super::network::{Layer, Network};
+use super::norm::{Norm, Pending};
 use super::pictures::Pictures;
 use super::product::{Out, Product};
 use super::recording::Recording;
@@ -78,7 +79,10 @@ impl Steps {
         let output = std::slice::from_ref(&network.output);
         let embed =
             || Embed::new(device, &network.output, &state.tokens, &state.hidden, config.embedding_scale);
-        let layers = network.layers.iter().map(|layer| LayerSteps::new(device, layer, state, config));
+        let layers = network
+            .layers
+            .iter()
+            .map(|layer| LayerSteps::new(device, layer, &network.vectors, state, config));
         Ok(Self {
             embed: network.embedding.is_none().then(embed).transpose()?,
             norm: norm(state.unconvolved.as_ref().map_or(&state.normed, |(rows, _)| rows))?,
@@ -94,7 +98,13 @@ impl Steps {
 }
 
 impl LayerSteps {
-    fn new(device: &GpuDevice, layer: &Layer, state: &State, config: &ModelConfig) -> Result<Self> {
+    fn new(
+        device: &GpuDevice,
+        layer: &Layer,
+        vectors: &Buffer,
+        state: &State,
+        config: &ModelConfig,
+    ) -> Result<Self> {
         let heads = state.fused_input.as_ref().unwrap_or(&state.normed);
         // A branch that is normed or convolved first has a buffer of its own.
         let aside = config.has_post_norms() || state.unconvolved.is_some();
@@ -102,7 +112,7 @@ impl LayerSteps {
         Ok(Self {
             heads: Product::new(device, &layer.heads, heads, Out::Store(&state.heads))?,
             output: Product::new(device, std::slice::from_ref(&layer.output), &state.mixed, to)?,
-            feed_forward: FeedForwardSteps::new(device, &layer.feed_forward, state, config, aside)?,
+            feed_forward: FeedForwardSteps::new(device, &layer.feed_forward, vectors, state, config, aside)?,
         })
     }
 }
@@ -110,7 +120,7 @@ impl LayerSteps {
 impl Phases<'_> {
     /// Encodes the whole pass, which leaves the logits of scored rows in the state.
     pub fn encode(&self, recording: &mut Recording<'_>) {
-        let mut pending = NONE;
+        let mut pending = Pending::NOTHING;
         let mut tapped = 0;
         if let Some(embed) = &self.steps.embed {
             embed.run(recording.pass(), self.rows);
@@ -123,7 +133,7 @@ impl Phases<'_> {
             recording.next(layer.reads(self.rows) + attended);
             if self.is_tapped(index) {
                 self.normalise(recording.pass(), layer.mixer_norm, pending);
-                pending = NONE;
+                pending = Pending::NOTHING;
                 self.tap(recording, &self.state.hidden, &mut tapped);
             }
             let pass = recording.pass();
@@ -138,7 +148,8 @@ impl Phases<'_> {
             if let Some(block) = self.block {
                 block.convolve_branch(pass, index, 0, self.rows);
             }
-            self.normalise(pass, layer.feed_forward_norm, layer.mixer_post_norm);
+            let of_mixer = Pending { bias: layer.output_bias, norm: layer.mixer_post_norm };
+            self.normalise(pass, layer.feed_forward_norm, of_mixer);
             if let Some(block) = self.block {
                 block.convolve_inputs(pass, index, 1, self.rows);
             }
@@ -146,7 +157,7 @@ impl Phases<'_> {
             if let Some(block) = self.block {
                 block.convolve_branch(pass, index, 1, self.rows);
             }
-            pending = layer.feed_forward_post_norm;
+            pending = Pending { bias: NONE, norm: layer.feed_forward_post_norm };
             if let Some(pictures) = &self.pictures {
                 pictures.add(recording.pass(), index);
             }
@@ -155,7 +166,7 @@ impl Phases<'_> {
         let last = self.taps.is_some_and(|(taps, _)| taps.last);
         if end || last {
             self.normalise(recording.pass(), self.network.output_norm, pending);
-            pending = NONE;
+            pending = Pending::NOTHING;
             if end {
                 self.tap(recording, &self.state.hidden, &mut tapped);
             }
@@ -165,8 +176,8 @@ impl Phases<'_> {
         }
         if !self.scored.is_empty() {
             recording.next(self.network.output.reads(self.scored.len()));
-            let params = self.norm_params(self.scored.start, self.network.output_norm, pending);
-            self.steps.score_norm.run(recording.pass(), &params, [self.scored.len(), 1]);
+            let norm = Norm { first: self.scored.start, ..self.norm(self.network.output_norm, pending) };
+            self.steps.score_norm.run(recording.pass(), &norm.params(), [self.scored.len(), 1]);
             self.steps.scores.run(recording.pass(), self.scored.len());
             if let Some(score) = &self.steps.score {
                 let Scoring { scale, cap } = self.config.scoring;
@@ -199,17 +210,15 @@ impl Phases<'_> {
         self.config.hidden.next_multiple_of(LANES)
     }
 
-    /// Immediates of `norm.wgsl` for rows from `first` on.
-    fn norm_params(&self, first: usize, weight: u32, pending: u32) -> [u32; 9] {
-        let (hidden, width) = (self.config.hidden as u32, self.width() as u32);
-        let [epsilon, after] = [self.config.norm_epsilon, self.config.post_norm_epsilon]
-            .map(|epsilon| (epsilon as f32).to_bits());
-        [first as u32, hidden, width, width, weight, pending, epsilon, 0, after]
+    fn norm(&self, weight: u32, pending: Pending) -> Norm {
+        let pending_epsilon = self.config.post_norm_epsilon;
+        let plain = Norm::plain(self.config.hidden, self.config.norm_epsilon);
+        Norm { weight, pending, pending_epsilon, ..plain }
     }
 
-    /// Norms all rows, after the pending branch was added to their states.
-    fn normalise(&self, pass: &mut Dispatches, weight: u32, pending: u32) {
-        self.steps.norm.run(pass, &self.norm_params(0, weight, pending), [self.rows, 1]);
+    /// Norms all rows, after what is pending was added to their states.
+    fn normalise(&self, pass: &mut Dispatches, weight: u32, pending: Pending) {
+        self.steps.norm.run(pass, &self.norm(weight, pending).params(), [self.rows, 1]);
     }
 
     /// Attention over the normed states. The output is added to the residual stream or goes to the

@@ -9,9 +9,10 @@ use wgpu::Buffer;
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
 use super::guarantees::Guarantees;
-use super::kernels::{Kernel, NONE, TILES};
+use super::kernels::{Kernel, TILES};
 use super::matrix::Matrix;
-use super::product::{Out, Product};
+use super::norm::Norm;
+use super::product::{Out, Product, activation_mode};
 use super::state::Rows;
 use super::step::{Quantise, Step};
 use crate::cpu::panels::{Format, Panels};
@@ -205,8 +206,7 @@ pub fn norm(device: &GpuDevice, rows: &[f32], weight: &[f32], epsilon: f32) -> R
     let branch = device.buffer(16)?;
     let step =
         Step::new(device, Kernel::Norm, &[&state, &branch, &vectors, &to.plain, &to.quants, &to.scales])?;
-    let [width, padded_width] = [length, stride].map(|n| n as u32);
-    let params = [0, width, padded_width, padded_width, 0, NONE, epsilon.to_bits(), 0];
+    let params = Norm::plain(length, f64::from(epsilon)).params();
     let found = compute(device, &to.plain, padded.len(), |pass| step.run(pass, &params, [count, 1]))?;
     Ok(found.chunks(stride).flat_map(|row| &row[..length]).copied().collect())
 }
@@ -217,8 +217,7 @@ pub fn activate(device: &GpuDevice, activation: Activation, gate: &[f32], up: &[
     let (gate, up) = (upload(device, gate)?, upload(device, up)?);
     let step = Step::new(device, Kernel::Activate, &[&gate, &up, &to.plain, &to.quants, &to.scales])?;
     let blocks = length.div_ceil(32);
-    let gelu = u32::from(activation == Activation::Gelu);
-    let params = [blocks, 1, length, length, length, gelu];
+    let params = [blocks, 1, length, length, length, activation_mode(activation)];
     let groups = [blocks.div_ceil(64) as usize, 1];
     compute(device, &to.plain, length as usize, |pass| step.run(pass, &params, groups))
 }

@@ -9,7 +9,7 @@ use wgpu::{BindGroup, Buffer};
 
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
-use super::kernels::Kernel;
+use super::kernels::{Kernel, NONE};
 use super::matrix::{GATED_PANELS, Matrix};
 use super::pipelines::Pipeline;
 use super::state::Rows;
@@ -90,7 +90,11 @@ impl Way {
 
 /// Mode that selects the activation in `activation.wgsl`.
 pub fn activation_mode(activation: Activation) -> u32 {
-    u32::from(activation == Activation::Gelu)
+    match activation {
+        Activation::Silu => 0,
+        Activation::Gelu => 1,
+        Activation::Clamped => 2,
+    }
 }
 
 /// Output of a product.
@@ -185,6 +189,14 @@ impl Product {
     }
 }
 
+/// What is at a slot's row, rather than at the slot.
+#[derive(Debug, Clone, Copy)]
+enum ByRow {
+    Nothing,
+    Inputs,
+    InputsAndOutputs,
+}
+
 /// Product of each expert's matrix with its slots.
 #[derive(Debug)]
 pub struct SlotProduct {
@@ -192,8 +204,9 @@ pub struct SlotProduct {
     way: Way,
     /// Panels of one expert's matrix.
     panels: usize,
-    /// Inputs are per row, else per slot.
-    by_row: bool,
+    by_row: ByRow,
+    /// Offset of the experts' biases, or [`NONE`].
+    biases: u32,
 }
 
 impl SlotProduct {
@@ -212,11 +225,30 @@ impl SlotProduct {
     ) -> Result<Self> {
         let tiled = Tiled::new(device, device.tiles(), Kernel::SlotProduct, stack, rows, out, &[slots])?;
         let panels = stack.panels / count;
-        Ok(Self { tiled, way: Way::of(0, panels * LANES), panels, by_row })
+        let by_row = if by_row { ByRow::Inputs } else { ByRow::Nothing };
+        Ok(Self { tiled, way: Way::of(0, panels * LANES), panels, by_row, biases: NONE })
+    }
+
+    /// Binds `out = matrix * row` for each row and head, with a matrix of each of `heads` heads.
+    /// Rows of `out` are `stride` apart.
+    ///
+    /// # Errors
+    /// As [`Product::new`].
+    pub fn of_heads(
+        device: &GpuDevice,
+        stack: &Matrix,
+        heads: usize,
+        rows: &Rows,
+        out: &Buffer,
+        stride: usize,
+        slots: &Buffer,
+    ) -> Result<Self> {
+        let product = Self::new(device, stack, heads, rows, true, out, slots)?;
+        Ok(Self { way: Way::of(0, stride), by_row: ByRow::InputsAndOutputs, ..product })
     }
 
     /// Binds `to = activation(gate * row) * (up * row)` for each slot, with the interleaved
-    /// matrices of `count` experts.
+    /// matrices of `count` experts and their biases among the vectors.
     ///
     /// # Errors
     /// As [`Product::new`].
@@ -226,12 +258,14 @@ impl SlotProduct {
         count: usize,
         rows: &Rows,
         to: &Rows,
+        (vectors, biases): (&Buffer, u32),
         slots: &Buffer,
         activation: Activation,
     ) -> Result<Self> {
-        let (tiles, others) = (device.tiles(), [&to.quants, &to.scales, slots]);
+        let (tiles, others) = (device.tiles(), [&to.quants, &to.scales, vectors, slots]);
         let tiled = Tiled::new(device, tiles, Kernel::SlotGated, stack, rows, &to.plain, &others)?;
-        Ok(Self { tiled, way: Way::gated(activation, to.width), panels: stack.panels / count, by_row: true })
+        let (way, panels) = (Way::gated(activation, to.width), stack.panels / count);
+        Ok(Self { tiled, way, panels, by_row: ByRow::Inputs, biases })
     }
 
     /// Slots per tile of the kernel that runs `slots` slots.
@@ -244,10 +278,11 @@ impl SlotProduct {
         let (_, pipeline) = self.tiled.fitting(tile);
         let Way { mode, stride, unit } = self.way;
         for part in &self.tiled.parts {
-            let (length, width, by_row) = (self.tiled.length, self.tiled.width, usize::from(self.by_row));
+            let (length, width, by_row) = (self.tiled.length, self.tiled.width, self.by_row as usize);
             let of_part = [length, 0, slots, stride, part.first, 0, mode as usize, width];
             let params = [&of_part[..], &[self.panels, part.panels, by_row]].concat();
-            let params: Vec<u32> = params.into_iter().map(|n| n as u32).collect();
+            let params = params.into_iter().map(|n| n as u32).chain([self.biases]);
+            let params: Vec<u32> = params.collect();
             pass.run(pipeline, &part.group, &params, [slots, self.panels / unit]);
         }
     }

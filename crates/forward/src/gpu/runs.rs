@@ -34,6 +34,8 @@ pub struct Attention {
     pub stride: usize,
     /// Offset of the output gates in such a row, if there are gates.
     pub gates: Option<usize>,
+    /// Offset of the attention sinks in the vectors, or [`NONE`].
+    pub sinks: u32,
     /// Width of a row of the output.
     pub width: usize,
     /// Factor of the dot products.
@@ -63,7 +65,7 @@ impl RunSteps {
         device.buffer((most / row).clamp(1, ROWS) * row)
     }
 
-    /// Binds the kernels to rows of heads, the cache, the paths and parts.
+    /// Binds the kernels to rows of heads, the cache, the paths, parts and vectors.
     ///
     /// # Errors
     /// As [`Step::new`].
@@ -73,13 +75,14 @@ impl RunSteps {
         cache: &Cache,
         nodes: &Buffer,
         parts: &Buffer,
+        vectors: &Buffer,
         out: &Rows,
     ) -> Result<Self> {
         let attend = |queries| {
             let buffers = [heads, &cache.keys, &cache.values, nodes, parts];
             Step::new(device, Kernel::Attend(queries), &buffers)
         };
-        let join = [heads, nodes, parts, &out.plain, &out.quants, &out.scales];
+        let join = [heads, nodes, parts, &out.plain, &out.quants, &out.scales, vectors];
         Ok(Self {
             attend: [attend(ATTEND[0])?, attend(ATTEND[1])?],
             join: Step::new(device, Kernel::Join, &join)?,
@@ -97,8 +100,8 @@ impl RunSteps {
             let (which, tiles) = attention.tiles(rows);
             let groups = [attention.kv_heads * tiles, runs.len()];
             self.attend[which].run(pass, &attention.attend_params(first, rows), groups);
-            let slices = attention.head_size.div_ceil(SLICE);
-            self.join.run(pass, &attention.join_params(first), [attention.heads * slices, rows]);
+            let groups = [attention.heads * attention.slices(), rows];
+            self.join.run(pass, &attention.join_params(first), groups);
         }
     }
 }
@@ -110,8 +113,13 @@ impl Attention {
         (4 * self.kv_heads * self.head_size * RUN * self.runs().len() * tiles) as u64
     }
 
+    /// Workgroups of `join.wgsl` for a row and head.
+    pub fn slices(&self) -> usize {
+        self.head_size.div_ceil(SLICE)
+    }
+
     /// Runs with positions that any row sees.
-    fn runs(&self) -> std::ops::Range<usize> {
+    pub fn runs(&self) -> std::ops::Range<usize> {
         // A row sees at least itself.
         let first = self.window.map_or(0, |window| (self.cached + 1).saturating_sub(window));
         first / RUN..(self.cached + self.longest).div_ceil(RUN)
@@ -145,13 +153,22 @@ impl Attention {
         ]
     }
 
+    /// Immediates of `attend_latents.wgsl` for rows from `first` on, whose stride is that of the
+    /// queries of a head.
+    pub fn latent_params(&self, first: usize) -> [u32; 11] {
+        let [heads, size, width, first] = [self.heads, self.head_size, self.stride, first].map(|n| n as u32);
+        let [cached, window, ahead, first_run, runs] = self.visible();
+        let (chain, scale) = (u32::from(self.chain), self.scale.to_bits());
+        [heads, size, width, first, cached, window, ahead, first_run, runs, chain, scale]
+    }
+
     /// Immediates of `join.wgsl` for rows from `first` on.
-    fn join_params(&self, first: usize) -> [u32; 11] {
+    pub fn join_params(&self, first: usize) -> [u32; 12] {
         let [heads, head_size, stride, width, first] =
             [self.heads, self.head_size, self.stride, self.width, first].map(|n| n as u32);
         let [cached, window, ahead, first_run, runs] = self.visible();
         let gates = self.gates.map_or(NONE, |gates| gates as u32);
-        [heads, head_size, stride, width, first, cached, window, ahead, first_run, runs, gates]
+        [heads, head_size, stride, width, first, cached, window, ahead, first_run, runs, gates, self.sinks]
     }
 }
 

@@ -1,7 +1,7 @@
 //! Assembles a kernel's WGSL from the files in `kernels/`. Fills in constants of the weight format
 //! and the device's fused multiply-add.
 
-use super::kernels::{Arithmetic, Kernel, LONGEST_HEAD};
+use super::kernels::{Arithmetic, Kernel, LONGEST_HEAD, LONGEST_LATENT, MOST_EXPERTS};
 use crate::cpu::panels::{Format, PanelLayout};
 
 macro_rules! wgsl {
@@ -28,6 +28,8 @@ pub fn source(kernel: Kernel, arithmetic: Arithmetic) -> String {
         Kernel::Attend(queries) => attention(&text, queries),
         Kernel::Norm => each_row(&text, 4),
         Kernel::Join => each_row(&text, 8),
+        Kernel::AttendLatents => text.replace("{{LATENT}}", &LONGEST_LATENT.to_string()),
+        Kernel::TopK => text.replace("{{EXPERTS}}", &MOST_EXPERTS.to_string()),
         _ => text.replace("{{LONGEST}}", &LONGEST_HEAD.to_string()),
     }
 }
@@ -48,19 +50,26 @@ fn own(kernel: Kernel) -> Vec<&'static str> {
     match kernel {
         Kernel::Product(format, _) => [product(format), vec![wgsl!("product"), wgsl!("rows")]].concat(),
         Kernel::SlotProduct(format, _) => [product(format), vec![wgsl!("product"), wgsl!("slots")]].concat(),
-        Kernel::Gated(format, _) => [product(format), gated(), vec![wgsl!("rows")]].concat(),
-        Kernel::SlotGated(format, _) => [product(format), gated(), vec![wgsl!("slots")]].concat(),
+        Kernel::Gated(format, _) => {
+            [product(format), gated(), vec![wgsl!("no_biases"), wgsl!("rows")]].concat()
+        }
+        Kernel::SlotGated(format, _) => {
+            [product(format), gated(), vec![wgsl!("expert_biases"), wgsl!("slots")]].concat()
+        }
         Kernel::Embed(format) => [panel(format), vec![wgsl!("embed"), unpacking(format)]].concat(),
         Kernel::TopK => vec![wgsl!("top_k")],
         Kernel::Arrange => vec![wgsl!("arrange")],
         Kernel::Combine => vec![wgsl!("combine")],
+        Kernel::AddGated => vec![wgsl!("add_gated")],
         Kernel::Concat => [vec![wgsl!("concat")], state_norm(), rounding.to_vec()].concat(),
         Kernel::Convolve => vec![wgsl!("convolve")],
         Kernel::Norm => [vec![wgsl!("norm")], state_norm(), shared_rounding()].concat(),
         Kernel::NormHeads => [vec![wgsl!("norm_heads")], state_norm()].concat(),
         Kernel::Quantise => [vec![wgsl!("quantise")], rounding.to_vec()].concat(),
         Kernel::Activate => [vec![wgsl!("activate"), wgsl!("activation")], rounding.to_vec()].concat(),
-        Kernel::Rope => vec![wgsl!("rope"), wgsl!("norm_scale"), wgsl!("across")],
+        Kernel::Rope => vec![wgsl!("rope"), wgsl!("rotate"), wgsl!("norm_scale"), wgsl!("across")],
+        Kernel::CompleteLatents => [vec![wgsl!("complete_latents"), wgsl!("rotate")], state_norm()].concat(),
+        Kernel::AttendLatents => vec![wgsl!("attend_latents"), wgsl!("visible"), wgsl!("across")],
         Kernel::Attend(_) => vec![wgsl!("attend"), wgsl!("visible"), wgsl!("across")],
         Kernel::Join => [vec![wgsl!("join"), wgsl!("visible")], shared_rounding()].concat(),
         Kernel::Gather => vec![wgsl!("gather")],

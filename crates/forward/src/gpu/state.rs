@@ -52,6 +52,34 @@ impl Rows {
     }
 }
 
+/// Gated activations of a feed-forward network.
+#[derive(Debug)]
+pub struct Gated {
+    /// Numbers per row.
+    pub length: usize,
+    pub rows: Rows,
+    /// Outputs of gate and up, if those of any layer are not interleaved.
+    pub separate: Option<[Buffer; 2]>, // [rows, length in whole vectors] each
+}
+
+impl Gated {
+    /// # Errors
+    /// `Error::Compute` when the device has no room.
+    fn new(device: &GpuDevice, rows: usize, length: usize, is_separate: bool) -> Result<Self> {
+        let separate = || device.buffer(4 * rows * length.next_multiple_of(LANES));
+        let separate = is_separate.then(|| Result::Ok([separate()?, separate()?])).transpose()?;
+        Ok(Self { length, rows: Rows::new(device, rows, length)?, separate })
+    }
+}
+
+/// Buffers of a shared expert.
+#[derive(Debug)]
+pub struct Shared {
+    pub gated: Gated,
+    /// Gate of each row, the first of a panel's outputs.
+    pub gates: Buffer, // [rows, LANES]
+}
+
 /// Buffers of experts. A slot is one row at one expert.
 #[derive(Debug)]
 pub struct Routed {
@@ -81,11 +109,10 @@ pub struct State {
     /// they differ.
     pub angles: Vec<Buffer>, // [rows, size / 2, 2] once or twice
     pub mixed: Rows, // heads * head_size
-    /// Gated activations of rows, or of slots in a model with experts.
-    pub gated: Rows, // intermediate
-    /// Outputs of gate and up, if those of any layer are not interleaved.
-    pub separate: Option<[Buffer; 2]>, // [rows or slots, intermediate in whole vectors] each
+    /// Of rows, or of slots in a model with experts.
+    pub gated: Gated,
     pub routed: Option<Routed>,
+    pub shared: Option<Shared>,
     /// At most [`SCORED`] rows.
     pub scored: Rows, // hidden, of the requested rows
     pub logits: Buffer, // [requested rows, vocabulary in whole vectors]
@@ -141,9 +168,12 @@ impl State {
         let experts = config.experts();
         let (gated, intermediate) =
             experts.map_or((ROWS, config.intermediate()), |experts| (ROWS * experts.top_k, experts.width));
-        let separate = || device.buffer(4 * gated * intermediate.next_multiple_of(LANES));
-        let separate =
-            network.has_separate_gates().then(|| Result::Ok([separate()?, separate()?])).transpose()?;
+        let is_separate = network.has_separate_gates();
+        let shared = config.layers.iter().find_map(|layer| layer.feed_forward.shared());
+        let shared = shared.map(|shared| -> Result<_> {
+            let gates = device.buffer(4 * ROWS * LANES)?;
+            Ok(Shared { gated: Gated::new(device, ROWS, shared.width, is_separate)?, gates })
+        });
         let unconvolved = config.block().and_then(|block| block.convolution).map(|sizes| -> Result<_> {
             let Convolution { taps, group } = sizes;
             Ok((rows(config.hidden)?, numbers(2 * taps * (config.hidden / group))?))
@@ -158,8 +188,8 @@ impl State {
             offsets,
             angles: angles.collect::<Result<_>>()?,
             mixed: rows(config.heads * config.head_size())?,
-            gated: Rows::new(device, gated, intermediate)?,
-            separate,
+            gated: Gated::new(device, gated, intermediate, is_separate)?,
+            shared: shared.transpose()?,
             routed: experts.map(|experts| Routed::new(device, experts, config.hidden)).transpose()?,
             scored: Rows::new(device, SCORED, config.hidden)?,
             logits: device.buffer(4 * SCORED * config.vocabulary.next_multiple_of(LANES))?,

@@ -178,7 +178,7 @@ fn norms_and_activations_have_the_cpus_bits() {
         assert_bits(&norm(gpu(), &rows, &weight, 1e-5).unwrap(), &expected, &format!("norms of {length}"));
     }
     let (gate, up) = (numbers(&mut random, 4999), numbers(&mut random, 4999));
-    for activation in [Activation::Silu, Activation::Gelu] {
+    for activation in [Activation::Silu, Activation::Gelu, Activation::Clamped] {
         let expected = reference::activate(activation, &gate, &up);
         assert_bits(&activate(gpu(), activation, &gate, &up).unwrap(), &expected, &format!("{activation:?}"));
     }

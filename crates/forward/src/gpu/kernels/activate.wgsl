@@ -26,8 +26,8 @@ fn activate(@builtin(global_invocation_id) id: vec3<u32>) {
     }
     let end = min(32u * block + 32u, params.length);
     for (var at = 32u * block; at < end; at++) {
-        let from_gate = activation(params.kind, gate[row * params.stride + at]);
-        plain[row * params.width + at] = from_gate * up[row * params.stride + at];
+        let from_ = row * params.stride + at;
+        plain[row * params.width + at] = activated(params.kind, gate[from_], up[from_]);
     }
     if params.length % 32u == 0u {
         round_block(row * params.blocks + block);

@@ -33,7 +33,9 @@ fn gated(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
     let output = thread & 31u;
     var number = 0.0;
     if row < tile.rows {
-        number = activation(params.mode, sums[thread]) * sums[ROWS * 32u + thread];
+        let both = vec2(sums[thread], sums[ROWS * 32u + thread]); // of gate and up
+        let biased = with_biases(both, tile.first + row, 8u * tile.out + output);
+        number = activated(params.mode, biased.x, biased.y);
     }
     sizes[thread] = abs(number);
     workgroupBarrier();

@@ -1,5 +1,6 @@
-// Adds up the runs of attention of a row and head, in order. The result passes the output gate, if
-// there is one, and is also quantised to 8 bits. One workgroup per row, head and 128 numbers.
+// Adds up the runs of attention of a row and head, in order. The weight of the head's sink, if it
+// has one, adds to the sum of the weights. The result passes the output gate, if there is one, and
+// is also quantised to 8 bits. One workgroup per row, head and 128 numbers.
 
 struct Params {
     heads: u32,
@@ -13,6 +14,7 @@ struct Params {
     first_run: u32,
     runs: u32,
     gates: u32,     // their offset in a row; NONE if there are none
+    sinks: u32,     // their offset in `vectors`; NONE if there are none
 }
 var<immediate> params: Params;
 
@@ -22,6 +24,7 @@ var<immediate> params: Params;
 @group(0) @binding(3) var<storage, read_write> plain: array<f32>;        // [rows, width]
 @group(0) @binding(4) var<storage, read_write> quants: array<u32>;       // [rows, width / 32, 8]
 @group(0) @binding(5) var<storage, read_write> scales: array<vec2<f32>>; // [rows, width / 32]
+@group(0) @binding(6) var<storage, read> vectors: array<f32>;
 
 const NONE = 0xffffffffu;
 const THREADS = 128u;
@@ -75,6 +78,9 @@ fn join(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             }
 {{END}}
         }
+    }
+    if params.sinks != NONE {
+        weights += exponential(vectors[params.sinks + head] - most);
     }
     var mixed = sum * divide(1.0, weights);
     let to = head * params.head_size + begin;

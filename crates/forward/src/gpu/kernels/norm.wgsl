@@ -1,5 +1,5 @@
-// The norm of a row's state, or the state itself, as f32 and quantised to 8 bits. First adds a
-// pending branch, after its own norm, to the state. One workgroup per row.
+// The norm of a row's state, or the state itself, as f32 and quantised to 8 bits. First adds what
+// is pending to the state: a bias, and a branch after its own norm. One workgroup per row.
 
 struct Params {
     first: u32,   // row of the state that is output row 0
@@ -11,6 +11,7 @@ struct Params {
     epsilon: f32,
     zero: u32,
     pending_epsilon: f32,
+    bias: u32,    // its offset in `vectors`; NONE if no bias is pending
 }
 var<immediate> params: Params;
 
@@ -58,12 +59,19 @@ fn normed(start: u32, first: u32, scale: f32) -> vec4<f32> {
 @compute @workgroup_size(THREADS)
 fn norm(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let start = (params.first + group.x) * params.stride;
+    if params.bias != NONE {
+        for (var at = thread; at < params.length; at += THREADS) {
+            state[start + at] += vectors[params.bias + at];
+        }
+    }
     if params.pending != NONE {
         let scale = branch_scale(thread, start);
         for (var at = thread; at < params.length; at += THREADS) {
             let normed = branch[start + at] * scale * vectors[params.pending + at];
             state[start + at] += opaque(normed, params.zero);
         }
+    }
+    if params.bias != NONE || params.pending != NONE {
         storageBarrier();
         workgroupBarrier();
     }

@@ -18,7 +18,7 @@ fn product(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_in
     var sum = sum_panel(tile, tile.panel, 0u, thread);
     let row = thread >> 4u;
     if row < tile.rows {
-        let at = (tile.first + row) * params.stride + tile.out * 16u + (thread & 15u);
+        let at = taken(tile.first + row) * params.stride + tile.out * 16u + (thread & 15u);
         if params.mode == ADD {
             sum += out[at];
         }

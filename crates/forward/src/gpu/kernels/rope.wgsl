@@ -50,23 +50,6 @@ fn norm(thread: u32, weight: u32) {
     workgroupBarrier();
 }
 
-fn rotate(row: u32, thread: u32) {
-    for (var pair = thread; pair < params.rotated; pair += THREADS) {
-        let angle = angles[row * params.rotated + pair];
-        var first = pair;
-        var second = pair + params.rotated;
-        if params.interleaved != 0u {
-            first = 2u * pair;
-            second = first + 1u;
-        }
-        let a = numbers[first];
-        let b = numbers[second];
-        numbers[first] = fused(a, angle.x, -(b * angle.y));
-        numbers[second] = fused(a, angle.y, b * angle.x);
-    }
-    workgroupBarrier();
-}
-
 @compute @workgroup_size(THREADS)
 fn rope(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let row = group.y;

@@ -24,3 +24,8 @@ fn tile_of(group: vec3<u32>, size: u32) -> Tile {
 fn given(slot: u32) -> u32 {
     return select(slot, slots[slot].row, params.by_row != 0u);
 }
+
+// The output row of a slot.
+fn taken(slot: u32) -> u32 {
+    return select(slot, slots[slot].row, params.by_row == 2u);
+}

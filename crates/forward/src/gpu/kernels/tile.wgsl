@@ -18,7 +18,8 @@ struct Params {
     width: u32,  // of f32 rows
     panels: u32, // of one expert's matrix; this and the next two are for `slots.wgsl`
     held: u32,   // panels in `weights`
-    by_row: u32, // whether a slot's input is its row's, else the slot's own
+    by_row: u32, // 1: a slot's input is its row's, else its own; 2: and so is its output
+    biases: u32, // offset of the experts' biases; NONE without. For `expert_biases.wgsl`
 }
 var<immediate> params: Params;
 
