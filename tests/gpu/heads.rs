@@ -17,8 +17,8 @@ use foretoken_model::ModelSource;
 use foretoken_model::sampling::{Mode, Sampling};
 use foretoken_model::token::TokenId;
 use foretoken_tests::{
-    BLOCK_ROWS, BlockKind, Flags, MASK, RandomBlockHead, RandomHead, chat_prompt, family, gpu, is_nightly,
-    made_up, nightly_or, on_the_gpu, starter_target,
+    BLOCK_ROWS, BlockKind, Flags, MASK, RandomAssistant, RandomBlockHead, RandomHead, chat_prompt,
+    dense_gemma4, family, gpu, is_nightly, made_up, nightly_or, on_the_gpu, starter_target,
 };
 
 use super::{assert_the_cpus, on_the_cpu};
@@ -85,6 +85,69 @@ fn heads_that_draft_token_by_token_have_the_cpus_bits() {
             let expected = drafted(on_the_cpu(&source).as_mut(), &own);
             let found = drafted(on_the_gpu(&source).as_mut(), &own);
             assert_the_cpus(&found, &expected, &format!("{flags:?}, {:?}", source.path()));
+        }
+    }
+}
+
+#[test]
+fn mtp_blocks_have_the_cpus_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let family = family("qwen35").with_mtp();
+    let own = Taps { last: true, ..Taps::default() };
+    for target in [family.folder(folder.path(), DType::F32), family.gguf(folder.path(), GgmlDType::Q8_0)] {
+        let source = target.mtp_head().unwrap().for_target(&target).unwrap();
+        let expected = drafted(on_the_cpu(&source).as_mut(), &own);
+        let found = drafted(on_the_gpu(&source).as_mut(), &own);
+        assert_the_cpus(&found, &expected, &format!("{:?}", source.path()));
+    }
+}
+
+/// Scores and states of an assistant after a text whose keys and values it got in two parts, and
+/// after a tree of guesses.
+fn assisted(assistant: &mut dyn Model) -> Vec<f32> {
+    let (width, carried) =
+        (assistant.config().draft_head.as_ref().unwrap().states(), assistant.config().carried());
+    let states = made_up("states", TEXT * width);
+    let tokens: Vec<TokenId> = (0..TEXT as TokenId).map(|i| 3 + i * 97 % 310).collect();
+    for part in [0..5, 5..TEXT] {
+        let rows = Features::new(&states[part.start * width..part.end * width], width);
+        let tree = TokenTree::chain(tokens[part].iter().copied());
+        drop(assistant.run(&tree, &Want::nothing().head_input(HeadInput::Target(rows))).unwrap());
+    }
+    let own = Taps { last: true, ..Taps::default() };
+    let want = || Want::all_rows().features(&own);
+    let mut tree = TokenTree::chain([20]);
+    let first = HeadInput::Own(Features::new(&states[..carried], carried));
+    let mut pass = assistant.run(&tree, &want().head_input(first)).unwrap();
+    let mut found = Vec::new();
+    for (step, parents) in [[0, 0], [1, 2], [3, 4]].iter().enumerate() {
+        let (features, logits) = (pass.features().unwrap(), pass.logits());
+        (0..features.len()).for_each(|row| found.extend(logits.row(row).logits().unwrap().iter()));
+        found.extend(features.numbers());
+        let given = features.gather(if step == 0 { &[0, 0] } else { &[0, 1] });
+        for (branch, &parent) in parents.iter().enumerate() {
+            tree.push(30 + 7 * step as TokenId + branch as TokenId, Some(parent));
+        }
+        let head_input = HeadInput::Own(Features::new(&given, carried));
+        pass = pass.grow(&tree, &want().head_input(head_input)).unwrap();
+    }
+    found.extend((0..2).flat_map(|row| pass.logits().row(row).logits().unwrap().to_vec()));
+    pass.keep(&[]).unwrap();
+    assert_eq!(assistant.cached(), tokens);
+    found
+}
+
+#[test]
+fn assistants_have_the_cpus_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    for (family, clustered) in [(family("gemma4"), true), (dense_gemma4(), false)] {
+        let target = family.folder(folder.path(), DType::F32);
+        let assistant = RandomAssistant::new(&family, clustered);
+        for form in [assistant.folder(folder.path()), assistant.gguf(folder.path(), GgmlDType::Q8_0)] {
+            let source = form.unwrap().for_target(&target).unwrap();
+            let expected = assisted(on_the_cpu(&source).as_mut());
+            let found = assisted(on_the_gpu(&source).as_mut());
+            assert_the_cpus(&found, &expected, &format!("{:?}", source.path()));
         }
     }
 }

@@ -26,8 +26,8 @@ use foretoken_model::format::Format;
 use foretoken_model::sampling::{Mode, Sampling};
 use foretoken_model::token::TokenId;
 use foretoken_tests::{
-    EVEN, ODD, RandomFamily, chat_prompt, families, family, gpu, logits_in_chunks, made_up, nightly_or,
-    on_the_gpu, shaped_model, starter_draft, starter_target, tested_formats,
+    EVEN, ODD, RandomFamily, chat_prompt, dense_gemma4, families, family, gpu, logits_in_chunks, made_up,
+    nightly_or, on_the_gpu, shaped_model, starter_draft, starter_target, tested_formats,
 };
 
 fn on_the_cpu(source: &ModelSource) -> Box<dyn Model> {
@@ -130,7 +130,7 @@ fn a_text_with_a_picture_has_the_cpus_bits_in_any_chunks() {
 
 /// Families that the GPU engine rejects, and why.
 const REFUSED: [(&str, &str); 6] = [
-    ("gemma4", "layers that differ in shape"),
+    ("gemma4 with experts", "experts beside a dense feed-forward network"),
     ("lfm2", "recurrent layers"),
     ("qwen35", "recurrent layers"),
     ("granitehybrid", "recurrent layers"),
@@ -205,11 +205,36 @@ fn operations_that_are_compared_have_the_bits_that_the_device_guarantees() {
     }
 }
 
-/// Prompts longer than a page and longer than the rows of a chunk.
+/// A text for a model with this vocabulary.
+fn text(source: &ModelSource, length: TokenId) -> Vec<TokenId> {
+    let tokens = source.config().unwrap().vocabulary as TokenId;
+    (0..length).map(|i| 3 + i * 761 % (tokens - 3)).collect()
+}
+
+/// Small models of Gemma 4, with room for more than a page: layers whose heads differ, windows,
+/// shared caches and per-layer inputs; and values that are keys.
+fn gemmas(folder: &Path) -> [ModelSource; 2] {
+    [family("gemma4"), dense_gemma4()].map(|mut family| {
+        family.config["max_position_embeddings"] = serde_json::json!(1024);
+        family.gguf(folder, GgmlDType::Q8_0)
+    })
+}
+
 #[test]
 fn the_starter_has_the_cpus_bits_across_pages() {
-    let tokens: Vec<TokenId> = (0..300).map(|i| 3 + i * 761 % 4000).collect();
-    let (mut here, mut there) = (on_the_cpu(&starter_target()), on_the_gpu(&starter_target()));
+    compare_across_pages(&starter_target());
+}
+
+#[test]
+fn layers_that_differ_have_the_cpus_bits_across_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    gemmas(folder.path()).iter().for_each(compare_across_pages);
+}
+
+/// Prompts longer than a page and longer than the rows of a chunk.
+fn compare_across_pages(source: &ModelSource) {
+    let tokens = text(source, 300);
+    let (mut here, mut there) = (on_the_cpu(source), on_the_gpu(source));
     for at in [0..250, 250..251, 251..259, 259..300] {
         let tree = TokenTree::chain(tokens[at.clone()].iter().copied());
         let last = Want::rows(at.len() - 1..at.len());
@@ -231,17 +256,27 @@ fn the_starter_has_the_cpus_bits_across_pages() {
     assert_the_cpus(&found, &expected, "after going back");
 }
 
-/// Branches of several depths, more nodes than a tile has rows, across the end of a page.
 #[test]
 fn every_path_of_a_tree_has_the_bits_of_its_text_and_continues_as_it() {
-    let prefix: Vec<TokenId> = (0..249).map(|i| 3 + i * 761 % 4000).collect();
+    compare_paths(&starter_target());
+}
+
+#[test]
+fn every_path_of_a_tree_has_the_bits_of_its_text_where_layers_differ() {
+    let folder = tempfile::tempdir().unwrap();
+    gemmas(folder.path()).iter().for_each(compare_paths);
+}
+
+/// Branches of several depths, more nodes than a tile has rows, across the end of a page.
+fn compare_paths(source: &ModelSource) {
+    let prefix = text(source, 249);
     let parents =
         [None, Some(0), Some(0), Some(1), Some(2), Some(3), Some(0), Some(4), Some(7), Some(5), Some(9)];
     let mut tree = TokenTree::default();
     for (node, parent) in parents.into_iter().enumerate() {
         tree.push(100 + 7 * node as TokenId, parent);
     }
-    let (mut here, mut there) = (on_the_cpu(&starter_target()), on_the_gpu(&starter_target()));
+    let (mut here, mut there) = (on_the_cpu(source), on_the_gpu(source));
     there.run(&TokenTree::chain(prefix.iter().copied()), &Want::nothing()).unwrap();
     let path = [0, 2, 4, 7, 8];
     here.run(&TokenTree::chain(prefix.iter().copied()), &Want::nothing()).unwrap();
@@ -257,7 +292,7 @@ fn every_path_of_a_tree_has_the_bits_of_its_text_and_continues_as_it() {
     drop(pass);
     assert_eq!(there.cached().len(), prefix.len());
     let mut next = tree.clone();
-    next.push(900, Some(8));
+    next.push(200, Some(8));
     let pass = there.run(&tree, &Want::rows(8..9)).unwrap();
     // The same pass continues with another node.
     let pass = pass.grow(&next, &Want::rows(11..12)).unwrap();
@@ -268,7 +303,7 @@ fn every_path_of_a_tree_has_the_bits_of_its_text_and_continues_as_it() {
     here.truncate(0);
     here.run(&TokenTree::chain(kept.iter().copied()), &Want::nothing()).unwrap();
     let [expected, found] = [&mut here, &mut there].map(|model| {
-        let pass = model.run(&TokenTree::chain([900, 12]), &Want::all_rows()).unwrap();
+        let pass = model.run(&TokenTree::chain([200, 12]), &Want::all_rows()).unwrap();
         [0, 1].map(|row| pass.logits().row(row).logits().unwrap().to_vec()).concat()
     });
     assert_the_cpus(&found, &expected, "after what was kept");
@@ -280,9 +315,11 @@ fn hidden_states_and_peaks_equal_the_cpus() {
     let folder = tempfile::tempdir().unwrap();
     let gemma = families().into_iter().find(|family| family.architecture == "gemma3").unwrap();
     let gemma = gemma.gguf(folder.path(), GgmlDType::Q8_0);
-    for source in [starter_target(), gemma] {
+    let [newer, _] = gemmas(folder.path());
+    // Layers of the last one have other keys and values.
+    for (source, cached) in [(starter_target(), vec![]), (gemma, vec![1]), (newer, vec![2, 3])] {
         let layers = source.config().unwrap().depth();
-        let taps = Taps { entering: vec![0, 1, layers], last: true, ..Taps::default() };
+        let taps = Taps { entering: vec![0, 1, layers], last: true, cached };
         let tree = TokenTree::chain((0..35).map(|i| 3 + i * 61 % 300));
         let want = Want::rows(30..35).features(&taps).subset(LogitSubset::Peaks);
         let [expected, found] = [on_the_cpu(&source), on_the_gpu(&source)].map(|mut model| {

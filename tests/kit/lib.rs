@@ -68,7 +68,7 @@ pub use programs::{Run, alone, application, cli, finished, mcp_server};
 pub use random_assistant::RandomAssistant;
 pub use random_block_head::{BLOCK_ROWS, BlockKind, MASK, RandomBlockHead};
 pub use random_embedder::RandomEmbedder;
-pub use random_family::{RandomFamily, families, family, in_candle, recent};
+pub use random_family::{RandomFamily, dense_gemma4, families, family, in_candle, recent};
 pub use random_head::{Flags, RandomHead};
 pub use random_vision::{RandomVision, made_up_picture};
 pub use real_shape::qwen35_9b;

@@ -27,6 +27,7 @@ use serde_json::{Value as Json, json};
 
 use crate::byte_level_tokens;
 use crate::head_files::made_up_tensor;
+pub use gemma4::dense_gemma4;
 use recent::qwen3vl;
 pub use recent::recent;
 

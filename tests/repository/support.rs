@@ -32,7 +32,7 @@ const MODELS: [(&str, &str); 26] = [
     ("muse-glimmer", "Muse Glimmer"),
     ("gpt-oss", "gpt-oss"),
     ("gemma4", "Gemma 4"),
-    ("gemma4 with experts", ""),
+    ("gemma4 with experts", "Gemma 4 26B"),
     ("qwen35", "Qwen3.5, 3.6, 3.8"),
     ("qwen35moe", ""),
     ("lfm2", "LFM2, LFM2.5"),

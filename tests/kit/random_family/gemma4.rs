@@ -42,6 +42,15 @@ pub fn both() -> [RandomFamily; 2] {
     [gemma4("gemma4", &shared), gemma4("gemma4 with experts", &routed)]
 }
 
+/// A model in which values of layers without a window are keys, as in the largest ones.
+pub fn dense_gemma4() -> RandomFamily {
+    let config = json!({
+        "num_hidden_layers": 4, "hidden_size_per_layer_input": 0, "attention_k_eq_v": true,
+        "num_global_key_value_heads": 1,
+    });
+    gemma4("gemma4 without experts", &config)
+}
+
 /// GGUF names that no other family has.
 pub const NAMES: [(&str, &str); 11] = [
     ("model.embed_tokens_per_layer", "per_layer_token_embd"),

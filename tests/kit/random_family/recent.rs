@@ -178,7 +178,7 @@ impl RandomFamily {
                 ("logit_scale", float("logits_scaling")),
             ]),
             "gpt-oss" => keys.extend(self.gpt_oss_keys()),
-            "gemma4" | "gemma4 with experts" => keys.extend(self.gemma4_keys()),
+            _ if self.architecture == "gemma4" => keys.extend(self.gemma4_keys()),
             "muse-glimmer" => keys.extend([
                 ("logit_scale", float("output_multiplier")),
                 ("final_logit_softcapping", float("final_logit_softcapping")),

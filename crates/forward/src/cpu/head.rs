@@ -97,7 +97,9 @@ impl Eagle3 {
 }
 
 impl Mtp {
-    fn load(weights: &Weights) -> Result<Self> {
+    /// # Errors
+    /// As [`super::network::Network::load`].
+    pub fn load(weights: &Weights) -> Result<Self> {
         Ok(Self {
             eh_proj: panels(weights, EH_PROJ)?,
             embedding_norm: vector(weights, ENORM)?,

@@ -176,7 +176,9 @@ impl Network {
 }
 
 impl PerLayerInputs {
-    fn load(weights: &Weights) -> Result<Self> {
+    /// # Errors
+    /// As [`Network::load`].
+    pub fn load(weights: &Weights) -> Result<Self> {
         Ok(Self {
             table: weights.rows(PER_LAYER_EMBEDDING)?,
             projection: panels(weights, PER_LAYER_PROJECTION)?,

@@ -200,8 +200,8 @@ impl Phases<'_> {
             recording.next(layer.reads(self.rows));
             let pass = recording.pass();
             // Keys and values are the last panels of the heads' matrix.
-            self.steps.layers[index].heads.run_below(pass, self.rows, self.state.offsets.keys / LANES);
-            self.attention[index].cache_kv(pass, &self.visibility(), layer);
+            self.steps.layers[index].heads.run_below(pass, self.rows, self.state.offsets[index].keys / LANES);
+            self.attention[index].cache_kv(pass, &self.visibility(index), layer);
         }
     }
 }

@@ -49,4 +49,11 @@ impl Chunk {
         let cached = if chain { at + nodes.start } else { at };
         Self { rows, cached, longest, chain, scored, words }
     }
+
+    /// Hides the nodes of the pass from each other: rows see `at` cached positions.
+    pub fn hide_nodes(&mut self, at: usize) {
+        let (words, _) = self.words.as_chunks_mut();
+        words[..self.rows].iter_mut().for_each(|[_, begin, end]| *end = *begin);
+        (self.cached, self.longest, self.chain) = (at, 0, true);
+    }
 }

@@ -43,7 +43,8 @@ impl FeedForwardSteps {
         Ok(match feed_forward {
             FeedForward::Dense(dense) => {
                 let to = if aside { Out::Store(&state.branch) } else { Out::Add(&state.hidden) };
-                Self::Dense(DenseSteps::new(device, dense, state, &state.gated, config, to)?)
+                let gated = state.gated.of(dense.down.inputs);
+                Self::Dense(DenseSteps::new(device, dense, state, &gated, config, to)?)
             }
             FeedForward::Experts(experts) => {
                 Self::Experts(Box::new(ExpertSteps::new(device, experts, vectors, state, config, aside)?))

@@ -37,6 +37,8 @@ pub struct Activate {
     length: usize,
     width: usize,
     activation: Activation,
+    /// Stride of `up`, and its first column.
+    ups: [usize; 2],
 }
 
 impl Activate {
@@ -46,9 +48,25 @@ impl Activate {
     /// As [`Step::new`].
     pub fn new(device: &GpuDevice, gated: &Gated, activation: Activation) -> Result<Self> {
         let Some([gate, up]) = &gated.separate else { unreachable!("a state of another network") };
-        let Rows { plain, quants, scales, width, .. } = &gated.rows;
+        let ups = [gated.length.next_multiple_of(LANES), 0];
+        Self::of(device, [gate, up], ups, gated, activation)
+    }
+
+    /// Binds the kernel to a gate and the columns of `up` from a first one on, in rows of a stride:
+    /// `ups`.
+    ///
+    /// # Errors
+    /// As [`Step::new`].
+    pub fn of(
+        device: &GpuDevice,
+        [gate, up]: [&Buffer; 2],
+        ups: [usize; 2],
+        to: &Gated,
+        activation: Activation,
+    ) -> Result<Self> {
+        let Rows { plain, quants, scales, width, .. } = &to.rows;
         let step = Step::new(device, Kernel::Activate, &[gate, up, plain, quants, scales])?;
-        Ok(Self { step, length: gated.length, width: *width, activation })
+        Ok(Self { step, length: to.length, width: *width, activation, ups })
     }
 
     /// Computes the first `rows`.
@@ -56,7 +74,8 @@ impl Activate {
         let blocks = self.length.div_ceil(32);
         let stride = self.length.next_multiple_of(LANES);
         let sizes = [blocks, rows, self.length, stride, self.width].map(|n| n as u32);
-        let params = [&sizes[..], &[activation_mode(self.activation)]].concat();
+        let mode = activation_mode(self.activation);
+        let params = [&sizes[..], &[mode], &self.ups.map(|n| n as u32)].concat();
         self.step.run(pass, &params, [(rows * blocks).div_ceil(64), 1]);
     }
 }

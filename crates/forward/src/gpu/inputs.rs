@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
+use foretoken_model::error::Result;
 use foretoken_model::{ModelConfig, RopeTable};
 
+use super::assistant::AssistantSteps;
 use super::block::Block;
 use super::chunk::Chunk;
 use super::device::GpuDevice;
@@ -25,6 +27,7 @@ pub struct Inputs<'a> {
     pub state: &'a State,
     /// Parts of a draft head of either kind.
     pub head_steps: Option<&'a HeadInputSteps>,
+    pub assistant: Option<&'a AssistantSteps>,
     pub block: Option<&'a Block>,
     /// Embeddings of pictures among the tree's nodes.
     pub media: &'a MediaRows,
@@ -37,6 +40,9 @@ pub struct Inputs<'a> {
 impl Inputs<'_> {
     /// Uploads the inputs of a pass over `nodes`. `head_input` are a draft head's inputs and the
     /// range of their rows.
+    ///
+    /// # Errors
+    /// Those of reading rows of tables.
     pub fn write(
         &self,
         tree: &TokenTree,
@@ -45,11 +51,15 @@ impl Inputs<'_> {
         chunk: &Chunk,
         to: &wgpu::Buffer,
         head_input: Option<(HeadInput<'_>, Range<usize>)>,
-    ) {
+    ) -> Result<()> {
+        if let (Some(steps), Some(assistant), Some(head_input)) =
+            (self.assistant, &self.network.assistant, &head_input)
+        {
+            steps.write(self.device, assistant, tree, nodes.clone(), head_input.clone())?;
+        }
         match (self.head_steps, self.block, head_input) {
             (Some(head_steps), _, Some((head_input, rows))) => {
-                let tokens = tree.tokens().skip(nodes.start);
-                head_steps.write(self.device, self.network, self.state, tokens, head_input, rows);
+                head_steps.write(self, tree, nodes.clone(), head_input, rows);
             }
             (_, Some(block), Some((head_input, rows))) => {
                 block.write(self.device, head_input.features(), rows)
@@ -59,6 +69,9 @@ impl Inputs<'_> {
                     self.embed(embedding, tree, nodes.clone());
                 }
             }
+        }
+        if let (Some(inputs), Some(buffers)) = (&self.network.per_layer, &self.state.per_layer) {
+            buffers.write(self.device, &inputs.table, tree, nodes.clone())?;
         }
         self.device.write(to, chunk.words.iter().copied());
         self.device.write(&self.state.tokens, nodes.clone().map(|node| tree.token(node)));
@@ -77,6 +90,7 @@ impl Inputs<'_> {
             let numbers = angles.flat_map(|angles| angles.cosines.iter().zip(&angles.sines));
             self.device.write(to, numbers.flat_map(|(&cos, &sin)| [cos, sin]).map(f32::to_bits));
         }
+        Ok(())
     }
 
     /// Looks up the embeddings of `nodes` and uploads them.

@@ -54,8 +54,12 @@ pub enum Kernel {
     AddGated,
     Concat,
     Convolve,
+    /// Scores of token clusters at the places of their tokens.
+    Scatter,
     Norm,
     NormHeads,
+    /// Per-layer inputs of all layers.
+    PerLayer,
     Quantise,
     Activate,
     Rope,
@@ -66,6 +70,9 @@ pub enum Kernel {
     /// Addition of the runs.
     Join,
     Gather,
+    /// Copies of cached keys and values as numbers, and the other way.
+    LoadKv,
+    StoreKv,
     Score,
     Sketch,
     /// Addition of rows to the states of pictures.
@@ -89,17 +96,16 @@ impl Kernel {
         let products =
             TILES.into_iter().flat_map(move |rows| Format::ALL.into_iter().flat_map(of_tile(rows)));
         let embeddings = Format::ALL.into_iter().map(Self::Embed);
-        let of_layers = [Self::Norm, Self::NormHeads, Self::Quantise, Self::Activate, Self::Rope];
-        let of_attention = ATTEND.into_iter().map(Self::Attend).chain([
-            Self::Join,
-            Self::CompleteLatents,
-            Self::AttendLatents,
-        ]);
+        let of_layers =
+            [Self::Norm, Self::NormHeads, Self::PerLayer, Self::Quantise, Self::Activate, Self::Rope];
+        let of_latents = [Self::CompleteLatents, Self::AttendLatents];
+        let of_attention = ATTEND.into_iter().map(Self::Attend).chain([Self::Join]).chain(of_latents);
         let of_experts = [Self::TopK, Self::Arrange, Self::Combine, Self::AddGated];
-        let of_heads = [Self::Concat, Self::Convolve];
-        let others = [Self::Gather, Self::Score, Self::Sketch, Self::AddRows, Self::Probe];
+        let of_heads = [Self::Concat, Self::Convolve, Self::Scatter];
+        let of_caches = [Self::Gather, Self::LoadKv, Self::StoreKv];
+        let others = [Self::Score, Self::Sketch, Self::AddRows, Self::Probe];
         let of_layers = of_layers.into_iter().chain(of_attention);
-        let unlike = of_layers.chain(of_experts).chain(of_heads).chain(others);
+        let unlike = of_layers.chain(of_experts).chain(of_heads).chain(of_caches).chain(others);
         products.chain(embeddings).chain(unlike)
     }
 
@@ -117,8 +123,10 @@ impl Kernel {
             Self::Combine => &[false, false, false, false, true],
             Self::Convolve => &[false, false, false, true],
             Self::Concat => &[true, false, true, true, true],
+            Self::Scatter => &[false, false, false, false, true],
             Self::Norm => &[true, false, false, true, true, true],
             Self::NormHeads => &[true, false],
+            Self::PerLayer => &[true, false, false],
             Self::Quantise => &[true, true, true],
             Self::Activate => &[false, false, true, true, true],
             Self::CompleteLatents => &[false, false, false, false, false, true, true, true],
@@ -127,6 +135,8 @@ impl Kernel {
             Self::Attend(_) => &[false, false, false, false, true],
             Self::Join => &[false, false, false, true, true, true, false],
             Self::Gather => &[false, true, true],
+            Self::LoadKv => &[false, false, false, true],
+            Self::StoreKv => &[false, false, true, true],
             Self::Score => &[true],
             Self::Sketch => &[false, false, true],
             Self::Probe => &[false, true],
@@ -145,8 +155,10 @@ impl Kernel {
             Self::AddGated => "add_gated",
             Self::Concat => "concat",
             Self::Convolve => "convolve",
+            Self::Scatter => "scatter",
             Self::Norm => "norm",
             Self::NormHeads => "norm_heads",
+            Self::PerLayer => "per_layer",
             Self::Quantise => "quantise",
             Self::Activate => "activate",
             Self::Rope => "rope",
@@ -155,6 +167,8 @@ impl Kernel {
             Self::Attend(_) => "attend",
             Self::Join => "join",
             Self::Gather => "gather",
+            Self::LoadKv => "load_kv",
+            Self::StoreKv => "store_kv",
             Self::Score => "score",
             Self::Sketch => "sketch",
             Self::AddRows => "add_rows",

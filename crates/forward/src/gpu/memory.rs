@@ -12,7 +12,8 @@ use super::state::{ROWS, State};
 
 /// KV caches and attention kernels of a model.
 pub struct Memory {
-    caches: Vec<Cache>,
+    /// `None` for layers that read another layer's.
+    pub caches: Vec<Option<Cache>>,
     pub buffers: AttentionBuffers,
     /// Kernels per layer; `None` if they are not bound to the current buffers.
     attention: Option<Vec<AttentionSteps>>,
@@ -22,12 +23,15 @@ pub struct Memory {
 const WORDS: usize = 3 * ROWS + 1024;
 
 impl Memory {
-    /// Allocates a page for each layer.
+    /// Allocates a page for each layer that caches keys and values.
     ///
     /// # Errors
     /// `Error::Compute` when the device has no room.
     pub fn new(device: &GpuDevice, config: &ModelConfig) -> Result<Self> {
-        let cache = |_| Cache::new(device, config.kv_heads(), config.head_size());
+        let cache = |index| {
+            let keys = config.cached_keys(index);
+            keys.map(|keys| Cache::new(device, keys.count, keys.size)).transpose()
+        };
         Ok(Self {
             caches: (0..config.depth()).map(cache).collect::<Result<_>>()?,
             buffers: AttentionBuffers::new(device, config, PAGE, WORDS)?,
@@ -48,12 +52,12 @@ impl Memory {
         positions: usize,
         words: usize,
     ) -> Result<()> {
-        for cache in &mut self.caches {
+        for cache in self.caches.iter_mut().flatten() {
             if cache.reserve(device, positions)? {
                 self.attention = None;
             }
         }
-        let positions = self.caches.iter().map(Cache::positions).min().unwrap_or(PAGE);
+        let positions = self.caches.iter().flatten().map(Cache::positions).min().unwrap_or(PAGE);
         let room = self.buffers.nodes.size() as usize / 4;
         if self.buffers.positions < positions || room < words {
             self.attention = None;
@@ -62,10 +66,13 @@ impl Memory {
         }
         if self.attention.is_none() {
             let (vectors, buffers) = (&network.vectors, &self.buffers);
-            let bind =
-                |(layer, cache)| AttentionSteps::new(device, layer, cache, vectors, state, buffers, config);
-            let bound = network.layers.iter().zip(&self.caches).map(bind);
-            self.attention = Some(bound.collect::<Result<_>>()?);
+            let bind = |(index, layer)| {
+                let of = config.cache_of(index);
+                let Some(cache) = &self.caches[of] else { unreachable!("a layer without a cache") };
+                AttentionSteps::new(device, layer, (cache, of == index), vectors, state, buffers, config)
+            };
+            let bound = network.layers.iter().enumerate().map(bind).collect::<Result<_>>()?;
+            self.attention = Some(bound);
         }
         Ok(())
     }
@@ -80,12 +87,13 @@ impl Memory {
     /// # Errors
     /// `Error::Compute` when the device failed.
     pub fn gather(&self, device: &GpuDevice, config: &ModelConfig, pairs: &[u32]) -> Result<()> {
-        let (kv_heads, of_head) = (config.kv_heads(), config.head_size() / 2);
-        let params = [kv_heads as u32, of_head as u32, pairs.len() as u32 / 2];
         device.write(&self.buffers.nodes, pairs.iter().copied());
         let mut recording = Recording::new(device);
-        for layer in self.attention() {
-            layer.gather.run(recording.pass(), &params, [(kv_heads * of_head).div_ceil(64), 1]);
+        for (index, layer) in self.attention().iter().enumerate() {
+            let (Some(gather), Some(keys)) = (&layer.gather, config.cached_keys(index)) else { continue };
+            let (kv_heads, of_head) = (keys.count, keys.size / 2);
+            let params = [kv_heads as u32, of_head as u32, pairs.len() as u32 / 2];
+            gather.run(recording.pass(), &params, [(kv_heads * of_head).div_ceil(64), 1]);
         }
         recording.end();
         device.check()

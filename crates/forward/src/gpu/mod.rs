@@ -11,15 +11,20 @@
 //! - Model: [`network`] holds the weights, [`state`] the activations, [`memory`] the KV [`cache`]
 //!   of every layer.
 //! - Pass: [`inputs`] uploads what the rows of a [`chunk`] need, [`embed`] looks up embeddings,
-//!   [`pictures`] replaces those of pictures. [`pass`] encodes the layers: [`norm`], [`attention`] over
-//!   [`runs`], and [`feed_forward`] with its [`gate`], [`experts`] or a [`shared_expert`]. [`head_input`] begins the
-//!   pass of a draft head, [`block`] is the rest of a head that drafts blocks.
-//! - Outputs: [`scores`] returns logits, [`outputs`] everything else. [`model`] combines the parts.
+//!   [`pictures`] replaces those of pictures. [`pass`] encodes the layers: [`norm`], [`attention`]
+//!   over [`runs`], [`feed_forward`] with its [`gate`], [`experts`] or a [`shared_expert`], and
+//!   inputs of their own ([`per_layer`]). [`head_input`] begins the pass of a draft head, [`block`]
+//!   is the rest of a head that drafts blocks, [`assistant`] that of Gemma 4's assistants, with
+//!   [`clusters`] of tokens.
+//! - Outputs: [`scores`] returns logits, [`outputs`] everything else, with the keys and values of
+//!   [`kv_rows`]. [`model`] combines the parts.
 
+mod assistant;
 mod attention;
 mod block;
 mod cache;
 mod chunk;
+mod clusters;
 mod device;
 mod dispatches;
 mod embed;
@@ -33,6 +38,7 @@ mod guarantees;
 mod head_input;
 mod inputs;
 mod kernels;
+mod kv_rows;
 mod matrix;
 mod memory;
 mod model;
@@ -44,6 +50,7 @@ mod order_tests;
 mod outputs;
 mod pace;
 mod pass;
+mod per_layer;
 mod pictures;
 mod pipelines;
 mod probe;

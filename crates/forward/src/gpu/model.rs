@@ -8,11 +8,13 @@ use foretoken_model::error::{Error, Result};
 use foretoken_model::token::TokenId;
 use foretoken_model::{ModelConfig, ModelSource};
 
+use super::assistant::AssistantSteps;
 use super::block::Block;
 use super::chunk::Chunk;
 use super::device::GpuDevice;
 use super::head_input::HeadInputSteps;
 use super::inputs::Inputs;
+use super::kv_rows::KvColumns;
 use super::matrix::TILE;
 use super::memory::Memory;
 use super::network::{Network, missing};
@@ -39,6 +41,7 @@ pub struct GpuExecutor {
     state: State,
     steps: Steps,
     head_steps: Option<HeadInputSteps>,
+    assistant: Option<AssistantSteps>,
     block: Option<Block>,
     memory: Memory,
     scorer: Scorer,
@@ -72,6 +75,7 @@ impl GpuModel {
         let executor = GpuExecutor {
             steps: Steps::new(device, &network, &state, &config)?,
             head_steps: HeadInputSteps::load(device, &weights, &config, &state)?,
+            assistant: AssistantSteps::load(device, &network, &state, &config)?,
             block: Block::load(device, &weights, &config, &network, &state)?,
             memory: Memory::new(device, &config)?,
             scorer: Scorer::new(device, &state.logits, &state.tokens, config.vocabulary)?,
@@ -113,6 +117,7 @@ impl GpuExecutor {
             network: &self.network,
             state: &self.state,
             head_steps: self.head_steps.as_ref(),
+            assistant: self.assistant.as_ref(),
             block: self.block.as_ref(),
             long,
         }
@@ -144,6 +149,11 @@ impl GpuExecutor {
         let (taps, block) = (want.features, self.block.as_ref());
         let (rows, scored) = (chunk.rows, chunk.scored.len());
         self.output_buffers.prepare(&self.device, &self.config, taps, block, rows, scored)?;
+        let (device, config, memory) = (&self.device, &self.config, &self.memory);
+        let returned = taps.map(|taps| {
+            KvColumns::bind(device, config, memory, &taps.cached, &self.output_buffers.cached, false)
+        });
+        let is_own = matches!(want.head_input, Some(HeadInput::Own(_)));
         let phases = Phases {
             config: &self.config,
             network: &self.network,
@@ -157,6 +167,8 @@ impl GpuExecutor {
             chain: chunk.chain,
             scored: chunk.scored.clone(),
             taps: taps.map(|taps| (taps, &self.output_buffers.states)),
+            returned: returned.transpose()?.unwrap_or_default(),
+            assistant: self.assistant.as_ref().map(|assistant| (assistant, is_own)),
             head_steps: self
                 .head_steps
                 .as_ref()
@@ -164,8 +176,12 @@ impl GpuExecutor {
             block,
         };
         let mut recording = Recording::new(&self.device);
-        match (block, want.head_input) {
-            (Some(block), Some(_)) => phases.cache_states(&mut recording, block),
+        match (block, &self.assistant, want.head_input) {
+            (Some(block), _, Some(_)) => phases.cache_states(&mut recording, block),
+            (_, Some(assistant), Some(HeadInput::Target(_))) => {
+                let columns = assistant.caching(device, config, memory)?;
+                columns.iter().for_each(|columns| columns.run(recording.pass(), rows));
+            }
             _ => phases.encode(&mut recording),
         }
         if request.rows > 0 {
@@ -200,7 +216,11 @@ impl Executor for GpuExecutor {
 
     fn run(&mut self, nodes: Nodes<'_>, want: &Want<'_>) -> Result<()> {
         let Nodes { tree, first, at, long, media, positions: places, .. } = nodes;
-        let positions: Vec<usize> = tree.depths().iter().map(|depth| at + depth).collect();
+        let mut positions: Vec<usize> = tree.depths().iter().map(|depth| at + depth).collect();
+        if self.assistant.is_some() {
+            // All rows have the position after the text.
+            positions.fill(at);
+        }
         let rows = want.rows_between(first, tree.len());
         let wanted = first + rows.start..first + rows.end;
         self.scores = Scores::none();
@@ -222,13 +242,17 @@ impl Executor for GpuExecutor {
         };
         for start in (first..tree.len()).step_by(at_once) {
             let nodes = start..tree.len().min(start + at_once);
-            let chunk = Chunk::new(tree, at, nodes.clone(), &wanted);
+            let mut chunk = Chunk::new(tree, at, nodes.clone(), &wanted);
+            if self.assistant.is_some() {
+                chunk.hide_nodes(at);
+            }
             self.make_room(at + tree.len(), chunk.words.len())?;
             let rows = nodes.start - first..nodes.end - first;
             let places = places.as_deref().map(|places| &places[rows.clone()]);
             let head_input = want.head_input.map(|head_input| (head_input, rows));
             let to = &self.memory.buffers.nodes;
-            self.inputs(&media, places, long).write(tree, &positions, nodes.clone(), &chunk, to, head_input);
+            let inputs = self.inputs(&media, places, long);
+            inputs.write(tree, &positions, nodes.clone(), &chunk, to, head_input)?;
             let pictures = self.pictures(&media, nodes.clone())?;
             let (rows, vocabulary) = (chunk.scored.len(), self.vocabulary);
             let request =

@@ -5,12 +5,14 @@ use std::collections::HashSet;
 
 use foretoken_model::error::{Error, Result};
 use foretoken_model::tables::outer::{EMBEDDING, OUTPUT};
-use foretoken_model::{Convolution as Sizes, HeadKind, ModelConfig, Weights};
+use foretoken_model::{Convolution as Sizes, ModelConfig, Weights};
 use wgpu::Buffer;
 
 use super::device::GpuDevice;
 use super::kernels::{Kernel, LONGEST_HEAD, MOST_EXPERTS, NONE};
 use super::matrix::{Matrix, TILE};
+use super::per_layer::{PerLayerInput, PerLayerInputs};
+use crate::cpu::assistant::Assistant;
 use crate::cpu::block_head as cpu_block;
 use crate::cpu::network::{self as cpu, Mixer};
 use crate::cpu::panels::{Format, Panels};
@@ -25,11 +27,15 @@ pub struct Network {
     pub embedding: Option<Panels>, // [vocabulary, hidden]
     /// Norm of embeddings, in families that have one: all 1.
     pub embedding_norm: Option<Vec<f32>>, // [hidden]
+    pub per_layer: Option<PerLayerInputs>,
     pub layers: Vec<Layer>,
     /// Norms and biases of all layers, concatenated.
     pub vectors: Buffer,
     pub output_norm: u32,
+    /// Output matrix. For an assistant with token clusters its rows are in the clusters' order.
     pub output: Matrix, // [vocabulary, hidden]
+    /// Parts of an assistant, some of which the CPU looks up.
+    pub assistant: Option<Assistant>,
 }
 
 /// Weights of a layer. Vectors are offsets into [`Network::vectors`], or [`NONE`].
@@ -39,6 +45,8 @@ pub struct Layer {
     pub kind: usize,
     /// Rows do not attend to later rows of their pass.
     pub causal: bool,
+    /// The layer has keys and values of its own.
+    pub computes_kv: bool,
     pub mixer_norm: u32,
     pub mixer_post_norm: u32,
     pub feed_forward_norm: u32,
@@ -49,11 +57,14 @@ pub struct Layer {
     pub sinks: u32,
     /// Norms of queries and keys.
     pub head_norms: [u32; 2],
-    /// Queries, output gates in some families, keys and values, stacked vertically.
-    pub heads: Vec<Matrix>, // [(heads or twice as many + 2 * kv_heads) * head_size, hidden]
+    /// Queries, then output gates, keys and values where the layer has them, stacked vertically.
+    pub heads: Vec<Matrix>, // [as `HeadOffsets` says, hidden]
     pub output: Matrix, // [hidden, heads * head_size]
     pub output_bias: u32,
     pub feed_forward: FeedForward,
+    pub per_layer_input: Option<PerLayerInput>,
+    /// Factor of the layer's output.
+    pub scale: f32,
     /// Convolutions around attention and around the feed-forward network.
     pub convolutions: Option<[Convolution; 2]>,
 }
@@ -129,12 +140,8 @@ pub fn missing(config: &ModelConfig) -> Option<&'static str> {
         Some("draft heads that draft more than 32 tokens in one pass")
     } else if config.block().is_some_and(|block| block.lilicorr().is_some()) {
         Some("LiLiCorr draft heads")
-    } else if matches!(&config.draft_head, Some(head) if head.kind == HeadKind::Mtp) {
-        Some("MTP heads")
-    } else if config.assistant().is_some() {
-        Some("draft heads that read their target's KV cache")
-    } else if config.attention_parts().value_norm || differs(config) {
-        Some("layers that differ in shape or share a KV cache")
+    } else if has_other_experts(config) {
+        Some("experts beside a dense feed-forward network")
     } else if config.head_size() > LONGEST_HEAD {
         Some("heads of more than 512 dimensions")
     } else if config.experts().is_some_and(|experts| experts.count > MOST_EXPERTS) {
@@ -144,12 +151,11 @@ pub fn missing(config: &ModelConfig) -> Option<&'static str> {
     }
 }
 
-/// Returns whether layers differ in their parts, widths or key-value heads.
-fn differs(config: &ModelConfig) -> bool {
-    let kinds = &config.attention_kinds;
-    (0..config.depth()).any(|layer| config.cache_of(layer) != layer)
-        || config.layers.iter().any(|layer| layer.feed_forward != config.layers[0].feed_forward)
-        || kinds.iter().any(|kind| kind.keys != kinds[0].keys)
+/// Returns whether experts are beside a dense network, or only in some layers.
+fn has_other_experts(config: &ModelConfig) -> bool {
+    let networks = || config.layers.iter().map(|layer| &layer.feed_forward);
+    networks().any(|network| network.experts().is_some() && network.width().is_some())
+        || config.experts().is_some() && networks().any(|network| network.experts().is_none())
 }
 
 impl Network {
@@ -167,21 +173,29 @@ impl Network {
             Ok(layer)
         });
         let layers = layers.collect::<Result<_>>()?;
-        let embedding = cpu::panels(weights, EMBEDDING)?;
-        let output = match config.tied_embeddings {
-            true => Matrix::upload(device, &embedding)?,
-            false => Matrix::upload(device, &cpu::panels(weights, OUTPUT)?)?,
+        let assistant = config.assistant().map(|of| Assistant::load(weights, config, of)).transpose()?;
+        // An assistant reads rows of its target's embedding from the file.
+        let embedding = assistant.is_none().then(|| cpu::panels(weights, EMBEDDING)).transpose()?;
+        let clusters = assistant.as_ref().and_then(|assistant| assistant.clusters.as_ref());
+        let output = match (&embedding, clusters) {
+            (Some(embedding), _) if config.tied_embeddings => Matrix::upload(device, embedding)?,
+            (_, Some(clusters)) => Matrix::upload(device, &clusters.output(weights)?)?,
+            (_, None) => Matrix::upload(device, &cpu::panels(weights, OUTPUT)?)?,
         };
         // Embeddings that need more than a scale are looked up on the CPU.
         let plain = config.draft_head.is_none() && !config.normed_embeddings;
-        let embedding = Some(embedding).filter(|_| !(config.tied_embeddings && plain));
+        let embedding = embedding.filter(|_| !(config.tied_embeddings && plain));
+        let per_layer = config.per_layer_input().map(|_| cpu::PerLayerInputs::load(weights));
+        let upload = |inputs: Result<_>| PerLayerInputs::upload(device, inputs?, &mut vectors);
+        let per_layer = per_layer.map(upload).transpose()?;
         let output_norm = push(&mut vectors, &cpu::vector(weights, "output_norm.weight")?);
         let all = device.buffer(4 * vectors.len())?;
         device.write(&all, vectors.into_iter().map(f32::to_bits));
         device.flush();
         device.wait()?;
         let embedding_norm = config.normed_embeddings.then(|| cpu::ones(config.hidden));
-        Ok(Self { embedding, embedding_norm, layers, vectors: all, output_norm, output })
+        let vectors = all;
+        Ok(Self { embedding, embedding_norm, per_layer, layers, vectors, output_norm, output, assistant })
     }
 
     /// Returns whether the gate and up matrices of any layer are not interleaved.
@@ -200,9 +214,15 @@ impl Network {
         };
         let output = std::slice::from_ref(&self.output);
         add(output, Kernel::Product);
+        if let Some(inputs) = &self.per_layer {
+            add(std::slice::from_ref(&inputs.projection), Kernel::Product);
+        }
         for layer in &self.layers {
             add(&layer.heads, Kernel::Product);
             add(std::slice::from_ref(&layer.output), Kernel::Product);
+            for matrix in layer.per_layer_input.iter().flat_map(|input| [&input.gate, &input.projection]) {
+                add(std::slice::from_ref(matrix), Kernel::Product);
+            }
             for (dense, of_slots) in layer.feed_forward.networks() {
                 let (product, gated): (fn(_, _) -> _, fn(_, _) -> _) = match of_slots {
                     false => (Kernel::Product, Kernel::Gated),
@@ -220,18 +240,20 @@ impl Network {
 
     /// Bytes of weights that a pass over one row reads.
     pub fn bytes(&self) -> u64 {
-        self.layers.iter().map(|layer| layer.reads(1)).sum::<u64>() + self.output.bytes()
+        let of_inputs = self.per_layer.as_ref().map_or(0, |inputs| inputs.projection.bytes());
+        let of_layers: u64 = self.layers.iter().map(|layer| layer.reads(1)).sum();
+        of_inputs + of_layers + self.output.bytes()
     }
 }
 
 impl Layer {
     fn upload(device: &GpuDevice, layer: cpu::Layer, vectors: &mut Vec<f32>) -> Result<Self> {
         let Mixer::Attention(attention) = layer.mixer else { return Err(Error::NotOnGpu(RECURRENT)) };
-        let (Some(key), Some(value)) = (&attention.key, &attention.value) else {
-            return Err(Error::NotOnGpu("layers that share a KV cache"));
-        };
-        let heads = [Some(&attention.query), attention.gate.as_ref(), Some(key), Some(value)];
-        let heads: Vec<&Panels> = heads.into_iter().flatten().collect();
+        let others = [&attention.gate, &attention.key, &attention.value];
+        let others = others.into_iter().filter_map(Option::as_ref);
+        let heads: Vec<&Panels> = std::iter::once(&attention.query).chain(others).collect();
+        let input = layer.per_layer_input.as_ref();
+        let input = input.map(|input| PerLayerInput::upload(device, input, vectors));
         let mut push_if = |vector: Option<&[f32]>| vector.map_or(NONE, |vector| push(vectors, vector));
         let biases = attention.biases.as_ref();
         let norms = attention.head_norms.as_ref();
@@ -241,6 +263,7 @@ impl Layer {
         Ok(Self {
             kind: attention.kind,
             causal: attention.causal,
+            computes_kv: attention.key.is_some(),
             mixer_norm: push_if(layer.mixer_norm.as_deref()),
             mixer_post_norm: push_if(layer.mixer_post_norm.as_deref()),
             feed_forward_norm: push_if(layer.feed_forward_norm.as_deref()),
@@ -259,6 +282,8 @@ impl Layer {
             heads: Matrix::below(device, &heads)?,
             output: Matrix::upload(device, &attention.output)?,
             feed_forward: FeedForward::upload(device, &layer.feed_forward, vectors)?,
+            per_layer_input: input.transpose()?,
+            scale: layer.scale,
             convolutions: convolutions.transpose()?,
         })
     }
@@ -267,8 +292,9 @@ impl Layer {
 impl Layer {
     /// Bytes of weights that are unpacked for `rows` rows: every panel once per tile.
     pub fn reads(&self, rows: usize) -> u64 {
-        let mixer: u64 = self.heads.iter().chain([&self.output]).map(|matrix| matrix.reads(rows)).sum();
-        mixer + self.feed_forward.reads(rows)
+        let input = self.per_layer_input.iter().flat_map(|input| [&input.gate, &input.projection]);
+        let others = self.heads.iter().chain([&self.output]).chain(input);
+        others.map(|matrix| matrix.reads(rows)).sum::<u64>() + self.feed_forward.reads(rows)
     }
 }
 
@@ -378,7 +404,8 @@ impl Dense {
     }
 }
 
-fn push(vectors: &mut Vec<f32>, vector: &[f32]) -> u32 {
+/// Appends a vector and returns its offset.
+pub fn push(vectors: &mut Vec<f32>, vector: &[f32]) -> u32 {
     let at = vectors.len() as u32;
     vectors.extend(vector);
     at

@@ -11,6 +11,8 @@ pub struct Pending {
     pub bias: u32,
     /// Weight of the norm after which the branch is added, or [`NONE`].
     pub norm: u32,
+    /// Factor of the state after both.
+    pub factor: f32,
 }
 
 /// A norm of rows of states.
@@ -29,7 +31,7 @@ pub struct Norm {
 }
 
 impl Pending {
-    pub const NOTHING: Self = Self { bias: NONE, norm: NONE };
+    pub const NOTHING: Self = Self { bias: NONE, norm: NONE, factor: 1.0 };
 }
 
 impl Norm {
@@ -39,12 +41,13 @@ impl Norm {
     }
 
     /// Immediates of `norm.wgsl`.
-    pub fn params(&self) -> [u32; 10] {
+    pub fn params(&self) -> [u32; 11] {
         let width = self.length.next_multiple_of(LANES) as u32;
         let [epsilon, pending_epsilon] =
             [self.epsilon, self.pending_epsilon].map(|epsilon| (epsilon as f32).to_bits());
-        let Pending { bias, norm } = self.pending;
+        let Pending { bias, norm, factor } = self.pending;
         let (first, length) = (self.first as u32, self.length as u32);
-        [first, length, width, width, self.weight, norm, epsilon, 0, pending_epsilon, bias]
+        let factor = factor.to_bits();
+        [first, length, width, width, self.weight, norm, epsilon, 0, pending_epsilon, factor, bias]
     }
 }

@@ -6,6 +6,7 @@ use foretoken_model::error::Result;
 use foretoken_model::{ModelConfig, Scoring};
 use wgpu::Buffer;
 
+use super::assistant::AssistantSteps;
 use super::attention::{AttentionSteps, Visibility};
 use super::block::Block;
 use super::device::GpuDevice;
@@ -14,8 +15,10 @@ use super::embed::Embed;
 use super::feed_forward::FeedForwardSteps;
 use super::head_input::HeadInputSteps;
 use super::kernels::{Kernel, NONE};
+use super::kv_rows::KvColumns;
 use super::network::{Layer, Network};
 use super::norm::{Norm, Pending};
+use super::per_layer::{InputSteps, PerLayerSteps};
 use super::pictures::Pictures;
 use super::product::{Out, Product};
 use super::recording::Recording;
@@ -33,6 +36,8 @@ pub struct Steps {
     scores: Product,
     /// Logit scale and soft cap, in families that have them.
     score: Option<Step>,
+    /// Inputs of all layers, in families that have them.
+    per_layer: Option<PerLayerSteps>,
     pub layers: Vec<LayerSteps>,
 }
 
@@ -40,6 +45,7 @@ pub struct LayerSteps {
     pub heads: Product,
     output: Product,
     feed_forward: FeedForwardSteps,
+    per_layer_input: Option<InputSteps>,
 }
 
 /// Everything that encoding a pass needs.
@@ -60,10 +66,14 @@ pub struct Phases<'a> {
     pub chain: bool,
     /// Rows whose logits are requested.
     pub scored: Range<usize>,
-    /// Tapped states of all rows, and their destination, `[taps, rows, hidden in whole vectors]`.
+    /// Tapped states of all rows, and their destination, `[taps, rows, width in whole vectors]`.
     pub taps: Option<(&'a Taps, &'a Buffer)>,
+    /// Layers whose keys and values are returned.
+    pub returned: Vec<KvColumns>,
     /// Input part of a draft head, and whether it fuses states of the target.
     pub head_steps: Option<(&'a HeadInputSteps, bool)>,
+    /// Parts of an assistant, and whether it has an input.
+    pub assistant: Option<(&'a AssistantSteps, bool)>,
     /// Parts of a head that drafts blocks.
     pub block: Option<&'a Block>,
 }
@@ -79,12 +89,12 @@ impl Steps {
         let output = std::slice::from_ref(&network.output);
         let embed =
             || Embed::new(device, &network.output, &state.tokens, &state.hidden, config.embedding_scale);
-        let layers = network
-            .layers
-            .iter()
-            .map(|layer| LayerSteps::new(device, layer, &network.vectors, state, config));
+        let layers = network.layers.iter().enumerate();
+        let vectors = &network.vectors;
+        let layers =
+            layers.map(|(index, layer)| LayerSteps::new(device, layer, index, vectors, state, config));
         Ok(Self {
-            embed: network.embedding.is_none().then(embed).transpose()?,
+            embed: (network.embedding.is_none() && network.assistant.is_none()).then(embed).transpose()?,
             norm: norm(state.unconvolved.as_ref().map_or(&state.normed, |(rows, _)| rows))?,
             score_norm: norm(&state.scored)?,
             scores: Product::new(device, output, &state.scored, Out::Store(&state.logits))?,
@@ -92,6 +102,7 @@ impl Steps {
                 true => None,
                 false => Some(Step::new(device, Kernel::Score, &[&state.logits])?),
             },
+            per_layer: PerLayerSteps::new(device, network, state, config)?,
             layers: layers.collect::<Result<_>>()?,
         })
     }
@@ -101,18 +112,26 @@ impl LayerSteps {
     fn new(
         device: &GpuDevice,
         layer: &Layer,
+        index: usize,
         vectors: &Buffer,
         state: &State,
         config: &ModelConfig,
     ) -> Result<Self> {
-        let heads = state.fused_input.as_ref().unwrap_or(&state.normed);
+        let joined = state.fused_input.as_ref().filter(|_| config.mixed() > config.hidden);
+        let heads = joined.unwrap_or(&state.normed);
         // A branch that is normed or convolved first has a buffer of its own.
         let aside = config.has_post_norms() || state.unconvolved.is_some();
         let to = if aside { Out::Store(&state.branch) } else { Out::Add(&state.hidden) };
         Ok(Self {
             heads: Product::new(device, &layer.heads, heads, Out::Store(&state.heads))?,
-            output: Product::new(device, std::slice::from_ref(&layer.output), &state.mixed, to)?,
+            output: Product::new(
+                device,
+                std::slice::from_ref(&layer.output),
+                &state.mixed.of(layer.output.inputs),
+                to,
+            )?,
             feed_forward: FeedForwardSteps::new(device, &layer.feed_forward, vectors, state, config, aside)?,
+            per_layer_input: InputSteps::new(device, layer.per_layer_input.as_ref(), index, state, config)?,
         })
     }
 }
@@ -128,8 +147,18 @@ impl Phases<'_> {
         if let Some(pictures) = &self.pictures {
             pictures.copy(recording, &self.state.hidden);
         }
+        if let Some((assistant, true)) = self.assistant {
+            assistant.enter(recording.pass(), self.rows);
+        }
+        if let Some((head_steps, fuse)) = self.head_steps.filter(|(steps, _)| !steps.feeds_attention()) {
+            head_steps.run(recording.pass(), self.rows, fuse);
+        }
+        if let Some(per_layer) = &self.steps.per_layer {
+            self.normalise(recording.pass(), NONE, Pending::NOTHING);
+            per_layer.run(recording.pass(), self.rows);
+        }
         for (index, layer) in self.network.layers.iter().enumerate() {
-            let attended = self.visibility().attention(layer).bytes();
+            let attended = self.visibility(index).attention(layer).bytes();
             recording.next(layer.reads(self.rows) + attended);
             if self.is_tapped(index) {
                 self.normalise(recording.pass(), layer.mixer_norm, pending);
@@ -137,7 +166,7 @@ impl Phases<'_> {
                 self.tap(recording, &self.state.hidden, &mut tapped);
             }
             let pass = recording.pass();
-            match self.head_steps {
+            match self.head_steps.filter(|(head_steps, _)| head_steps.feeds_attention()) {
                 Some((head_steps, fuse)) => head_steps.run(pass, self.rows, fuse),
                 None => self.normalise(pass, layer.mixer_norm, pending),
             }
@@ -148,8 +177,8 @@ impl Phases<'_> {
             if let Some(block) = self.block {
                 block.convolve_branch(pass, index, 0, self.rows);
             }
-            let of_mixer = Pending { bias: layer.output_bias, norm: layer.mixer_post_norm };
-            self.normalise(pass, layer.feed_forward_norm, of_mixer);
+            let mixed = Pending { bias: layer.output_bias, norm: layer.mixer_post_norm, factor: 1.0 };
+            self.normalise(pass, layer.feed_forward_norm, mixed);
             if let Some(block) = self.block {
                 block.convolve_inputs(pass, index, 1, self.rows);
             }
@@ -157,7 +186,12 @@ impl Phases<'_> {
             if let Some(block) = self.block {
                 block.convolve_branch(pass, index, 1, self.rows);
             }
-            pending = Pending { bias: NONE, norm: layer.feed_forward_post_norm };
+            pending = Pending { bias: NONE, norm: layer.feed_forward_post_norm, factor: layer.scale };
+            if let Some(input) = &self.steps.layers[index].per_layer_input {
+                self.normalise(pass, NONE, Pending { factor: 1.0, ..pending });
+                input.run(pass, self.rows);
+                pending.norm = input.norm;
+            }
             if let Some(pictures) = &self.pictures {
                 pictures.add(recording.pass(), index);
             }
@@ -171,14 +205,22 @@ impl Phases<'_> {
                 self.tap(recording, &self.state.hidden, &mut tapped);
             }
             if last {
-                self.tap(recording, &self.state.normed.plain, &mut tapped);
+                let states = self.assistant.map_or(&self.state.normed.plain, |(assistant, _)| {
+                    assistant.leave(recording.pass(), self.rows);
+                    &assistant.states
+                });
+                self.tap(recording, states, &mut tapped);
             }
         }
+        self.returned.iter().for_each(|columns| columns.run(recording.pass(), self.rows));
         if !self.scored.is_empty() {
             recording.next(self.network.output.reads(self.scored.len()));
             let norm = Norm { first: self.scored.start, ..self.norm(self.network.output_norm, pending) };
             self.steps.score_norm.run(recording.pass(), &norm.params(), [self.scored.len(), 1]);
-            self.steps.scores.run(recording.pass(), self.scored.len());
+            match self.assistant.and_then(|(assistant, _)| assistant.clusters.as_ref()) {
+                Some(clusters) => clusters.run(recording.pass(), self.scored.len()),
+                None => self.steps.scores.run(recording.pass(), self.scored.len()),
+            }
             if let Some(score) = &self.steps.score {
                 let Scoring { scale, cap } = self.config.scoring;
                 let stride = self.config.vocabulary.next_multiple_of(LANES);
@@ -200,7 +242,8 @@ impl Phases<'_> {
     /// Copies a state of all rows into the next slot of the taps.
     fn tap(&self, recording: &mut Recording<'_>, from: &Buffer, tapped: &mut usize) {
         if let Some((_, to)) = self.taps {
-            let bytes = (4 * self.rows * self.width()) as u64;
+            let width = self.config.carried().next_multiple_of(LANES);
+            let bytes = (4 * self.rows * width) as u64;
             recording.copy(from, to, *tapped as u64 * bytes, bytes);
             *tapped += 1;
         }
@@ -226,14 +269,14 @@ impl Phases<'_> {
     fn mix(&self, pass: &mut Dispatches, index: usize, layer: &Layer) {
         let steps = &self.steps.layers[index];
         steps.heads.run(pass, self.rows);
-        self.attention[index].run(pass, &self.visibility(), layer);
+        self.attention[index].run(pass, &self.visibility(index), layer);
         steps.output.run(pass, self.rows);
     }
 
-    /// Rows of this pass and their visible positions.
-    pub fn visibility(&self) -> Visibility<'_> {
+    /// Rows of this pass and their visible positions, for layer `index`.
+    pub fn visibility(&self, index: usize) -> Visibility<'_> {
         let Self { config, rows, cached, longest, chain, .. } = *self;
-        let (offsets, width) = (self.state.offsets, self.state.mixed.width);
-        Visibility { config, offsets, width, rows, cached, longest, chain }
+        let keys = config.attention_kinds[self.network.layers[index].kind].keys;
+        Visibility { config, keys, offsets: self.state.offsets[index], rows, cached, longest, chain }
     }
 }

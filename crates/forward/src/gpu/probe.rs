@@ -217,7 +217,7 @@ pub fn activate(device: &GpuDevice, activation: Activation, gate: &[f32], up: &[
     let (gate, up) = (upload(device, gate)?, upload(device, up)?);
     let step = Step::new(device, Kernel::Activate, &[&gate, &up, &to.plain, &to.quants, &to.scales])?;
     let blocks = length.div_ceil(32);
-    let params = [blocks, 1, length, length, length, activation_mode(activation)];
+    let params = [blocks, 1, length, length, length, activation_mode(activation), length, 0];
     let groups = [blocks.div_ceil(64) as usize, 1];
     compute(device, &to.plain, length as usize, |pass| step.run(pass, &params, groups))
 }

@@ -94,7 +94,8 @@ impl RunSteps {
     pub fn run(&self, pass: &mut Dispatches, attention: &Attention) {
         let runs = attention.runs();
         let row = part(attention.head_size) * attention.heads * runs.len();
-        let at_once = (self.room / row).max(1);
+        // An assistant's rows may see nothing.
+        let at_once = self.room.checked_div(row).unwrap_or(ROWS).max(1);
         for first in (0..attention.rows).step_by(at_once) {
             let rows = at_once.min(attention.rows - first);
             let (which, tiles) = attention.tiles(rows);

@@ -1,11 +1,12 @@
 //! Activation buffers of a pass on the device, allocated once.
 
 use foretoken_model::error::Result;
-use foretoken_model::{Convolution, Experts, ModelConfig};
+use foretoken_model::{Convolution, Experts, HeadKind, KeyHeads, ModelConfig};
 use wgpu::Buffer;
 
 use super::device::GpuDevice;
 use super::network::Network;
+use super::per_layer::PerLayerBuffers;
 use crate::cpu::activations::BLOCK;
 use crate::cpu::panels::Format;
 use crate::cpu::simd::LANES;
@@ -42,9 +43,14 @@ impl Rows {
             scales: device.buffer(8 * rows * blocks)?,
         })
     }
-}
 
-impl Rows {
+    /// The same buffers for rows of `length` numbers, at most as many as these have.
+    pub fn of(&self, length: usize) -> Self {
+        let blocks = length.is_multiple_of(BLOCK).then_some(length / BLOCK);
+        let [plain, quants, scales] = [&self.plain, &self.quants, &self.scales].map(Buffer::clone);
+        Self { width: length.next_multiple_of(LANES), blocks, plain, quants, scales }
+    }
+
     /// Buffers in the form that products with a format read. Numbers have no scales, so that buffer
     /// is unused there.
     pub fn given(&self, format: Format) -> [&Buffer; 2] {
@@ -69,6 +75,11 @@ impl Gated {
         let separate = || device.buffer(4 * rows * length.next_multiple_of(LANES));
         let separate = is_separate.then(|| Result::Ok([separate()?, separate()?])).transpose()?;
         Ok(Self { length, rows: Rows::new(device, rows, length)?, separate })
+    }
+
+    /// The same buffers for rows of `length` numbers, at most as many as these have.
+    pub fn of(&self, length: usize) -> Self {
+        Self { length, rows: self.rows.of(length), separate: self.separate.clone() }
     }
 }
 
@@ -103,16 +114,19 @@ pub struct State {
     pub fused_input: Option<Rows>, // 2 * hidden
     /// Norms before convolutions, and the dynamic weights, for a draft head with convolutions.
     pub unconvolved: Option<(Rows, Buffer)>, // hidden; [rows, both sides in whole vectors]
-    pub heads: Buffer, // [rows, as `offsets` says]
-    pub offsets: HeadOffsets,
+    pub heads: Buffer, // [rows, as the layer's `offsets` say]
+    /// Offsets in the heads of each layer.
+    pub offsets: Vec<HeadOffsets>,
     /// Cosines and sines of the rows' positions, per kind of attention; those of queries first, if
     /// they differ.
     pub angles: Vec<Buffer>, // [rows, size / 2, 2] once or twice
-    pub mixed: Rows, // heads * head_size
-    /// Of rows, or of slots in a model with experts.
+    pub mixed: Rows, // heads * head_size, of the largest heads
+    /// Of rows, or of slots in a model with experts; as wide as the widest layer.
     pub gated: Gated,
     pub routed: Option<Routed>,
     pub shared: Option<Shared>,
+    /// Per-layer inputs, in families that have them.
+    pub per_layer: Option<PerLayerBuffers>,
     /// At most [`SCORED`] rows.
     pub scored: Rows, // hidden, of the requested rows
     pub logits: Buffer, // [requested rows, vocabulary in whole vectors]
@@ -131,12 +145,16 @@ pub struct HeadOffsets {
 }
 
 impl HeadOffsets {
-    pub fn of(config: &ModelConfig) -> Self {
-        let whole = |heads: usize| (heads * config.head_size()).next_multiple_of(LANES);
-        let (queries, width) = (whole(config.heads), whole(config.kv_heads()));
+    /// Offsets in the heads of layer `index`. Values that are keys are where these are.
+    pub fn of(config: &ModelConfig, index: usize) -> Self {
+        let heads = config.attention(index).map_or_else(KeyHeads::default, |kind| kind.keys);
+        let whole = |count: usize| (count * heads.size).next_multiple_of(LANES);
+        let (queries, width) = (whole(config.heads), whole(heads.count));
+        let width = if config.computes_kv(index) { width } else { 0 };
         let gates = config.attention_parts().gate.then_some(queries);
         let keys = queries + gates.unwrap_or(0);
-        Self { gates, keys, values: keys + width, stride: keys + 2 * width }
+        let values = if heads.are_values { keys } else { keys + width };
+        Self { gates, keys, values, stride: values + width }
     }
 }
 
@@ -160,7 +178,7 @@ impl State {
     pub fn new(device: &GpuDevice, network: &Network, config: &ModelConfig) -> Result<Self> {
         let numbers = |width: usize| device.buffer(4 * ROWS * width.next_multiple_of(LANES));
         let rows = |length| Rows::new(device, ROWS, length);
-        let offsets = HeadOffsets::of(config);
+        let offsets: Vec<_> = (0..config.depth()).map(|index| HeadOffsets::of(config, index)).collect();
         let angles = config.attention_kinds.iter().map(|kind| {
             let times = if kind.rotary.attn_temperature.is_some() { 2 } else { 1 };
             device.buffer(4 * times * ROWS * kind.rotary.size())
@@ -174,6 +192,9 @@ impl State {
             let gates = device.buffer(4 * ROWS * LANES)?;
             Ok(Shared { gated: Gated::new(device, ROWS, shared.width, is_separate)?, gates })
         });
+        let gated_width = intermediate.max(config.per_layer_input().unwrap_or(0));
+        let head = config.draft_head.as_ref();
+        let joins = head.is_some_and(|head| head.eagle3().is_some() || head.kind == HeadKind::Mtp);
         let unconvolved = config.block().and_then(|block| block.convolution).map(|sizes| -> Result<_> {
             let Convolution { taps, group } = sizes;
             Ok((rows(config.hidden)?, numbers(2 * taps * (config.hidden / group))?))
@@ -183,14 +204,15 @@ impl State {
             hidden: numbers(config.hidden)?,
             branch: numbers(config.hidden)?,
             normed: rows(config.hidden)?,
-            fused_input: (config.mixed() > config.hidden).then(|| rows(config.mixed())).transpose()?,
-            heads: numbers(offsets.stride)?,
+            fused_input: joins.then(|| rows(2 * config.hidden)).transpose()?,
+            heads: numbers(offsets.iter().map(|of| of.stride).max().unwrap_or(0))?,
             offsets,
             angles: angles.collect::<Result<_>>()?,
             mixed: rows(config.heads * config.head_size())?,
-            gated: Gated::new(device, gated, intermediate, is_separate)?,
+            gated: Gated::new(device, gated, gated_width, is_separate)?,
             shared: shared.transpose()?,
             routed: experts.map(|experts| Routed::new(device, experts, config.hidden)).transpose()?,
+            per_layer: PerLayerBuffers::new(device, config)?,
             scored: Rows::new(device, SCORED, config.hidden)?,
             logits: device.buffer(4 * SCORED * config.vocabulary.next_multiple_of(LANES))?,
             tokens: device.buffer(4 * ROWS)?,

@@ -8,7 +8,7 @@ struct Params {
     size: u32,        // of a latent
     plain: u32,       // unrotated part of a query
     rotated: u32,     // rotated pairs of components
-    interleaved: u32, // whether pairs are adjacent, else half the rotated width apart
+    ways: u32,        // see `rotate.wgsl`
     stride: u32,      // of `queries`
     kv_stride: u32,   // of `state`
     plain_width: u32, // of `plain`

@@ -1,5 +1,6 @@
-// The norm of a row's state, or the state itself, as f32 and quantised to 8 bits. First adds what
-// is pending to the state: a bias, and a branch after its own norm. One workgroup per row.
+// The norm of a row's state, or the state itself, as f32 and quantised to 8 bits. First completes
+// the state: a bias and a branch, after its own norm, are added, and the sum is multiplied. One
+// workgroup per row.
 
 struct Params {
     first: u32,   // row of the state that is output row 0
@@ -11,6 +12,7 @@ struct Params {
     epsilon: f32,
     zero: u32,
     pending_epsilon: f32,
+    factor: f32,  // of the state after the branch was added
     bias: u32,    // its offset in `vectors`; NONE if no bias is pending
 }
 var<immediate> params: Params;
@@ -68,7 +70,7 @@ fn norm(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         let scale = branch_scale(thread, start);
         for (var at = thread; at < params.length; at += THREADS) {
             let normed = branch[start + at] * scale * vectors[params.pending + at];
-            state[start + at] += opaque(normed, params.zero);
+            state[start + at] = (state[start + at] + opaque(normed, params.zero)) * params.factor;
         }
     }
     if params.bias != NONE || params.pending != NONE {

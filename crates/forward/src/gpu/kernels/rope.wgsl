@@ -1,5 +1,6 @@
 // Completes query, key and value heads: biases, norms, RoPE on queries and keys. Writes keys and
-// values into the KV cache. One workgroup per row and head; key heads follow query heads.
+// values into the KV cache. One workgroup per row and head; key heads follow query heads. Values may
+// be where the keys are: they are those before norm and RoPE.
 
 struct Params {
     heads: u32,
@@ -9,7 +10,7 @@ struct Params {
     keys: u32,        // offset in a row
     values: u32,
     rotated: u32,      // rotated pairs of components, at the beginning of a head
-    interleaved: u32, // whether pairs are adjacent, else half the rotated width apart
+    ways: u32,        // VALUE_NORM, and as in `rotate.wgsl`
     query_bias: u32,  // offset in `vectors`, NONE if there is none
     key_bias: u32,
     value_bias: u32,
@@ -30,6 +31,10 @@ var<immediate> params: Params;
 @group(0) @binding(5) var<storage, read_write> value_cache: array<u32>;  // [pages, kv_heads, 256, head_size / 2]
 
 const NONE = 0xffffffffu;
+
+// Bit of `ways`: values are normed, without a weight.
+const VALUE_NORM = 2u;
+
 const THREADS = 64u;
 
 var<workgroup> numbers: array<f32, {{LONGEST}}>; // of a head
@@ -45,9 +50,31 @@ fn norm(thread: u32, weight: u32) {
     let total = add_runs(thread, squares, 0.0);
     let scale = norm_scale(thread, total, params.head_size, params.epsilon);
     for (var at = thread; at < params.head_size; at += THREADS) {
-        numbers[at] = numbers[at] * scale * vectors[weight + at];
+        var normed = numbers[at] * scale;
+        if weight != NONE {
+            normed *= vectors[weight + at];
+        }
+        numbers[at] = normed;
     }
     workgroupBarrier();
+}
+
+// Loads the numbers of a head from `first` on, with its bias.
+fn load(first: u32, head: u32, bias: u32, thread: u32) {
+    workgroupBarrier();
+    for (var at = thread; at < params.head_size; at += THREADS) {
+        var component = rows[first + at];
+        if bias != NONE {
+            component += vectors[bias + head * params.head_size + at];
+        }
+        numbers[at] = component;
+    }
+    workgroupBarrier();
+}
+
+// Two neighbouring numbers as halves.
+fn halves(pair: u32) -> u32 {
+    return to_half(numbers[2u * pair]) | (to_half(numbers[2u * pair + 1u]) << 16u);
 }
 
 @compute @workgroup_size(THREADS)
@@ -57,15 +84,7 @@ fn rope(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let is_query = number < params.heads;
     let head = select(number - params.heads, number, is_query);
     let own = row * params.stride + select(params.keys, 0u, is_query) + head * params.head_size;
-    let bias = select(params.key_bias, params.query_bias, is_query);
-    for (var at = thread; at < params.head_size; at += THREADS) {
-        var component = rows[own + at];
-        if bias != NONE {
-            component += vectors[bias + head * params.head_size + at];
-        }
-        numbers[at] = component;
-    }
-    workgroupBarrier();
+    load(own, head, select(params.key_bias, params.query_bias, is_query), thread);
     let weight = select(params.key_norm, params.query_norm, is_query);
     if weight != NONE {
         norm(thread, weight);
@@ -77,20 +96,19 @@ fn rope(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         }
         return;
     }
-    let values = row * params.stride + params.values + head * params.head_size;
     let position = nodes[3u * row];
     let pairs = params.head_size / 2u;
     let block = (position / 256u * params.kv_heads + head) * 16u + position % 256u / 16u;
+    for (var pair = thread; pair < pairs; pair += THREADS) {
+        key_cache[(block * pairs + pair) * 16u + position % 16u] = halves(pair);
+    }
+    let own_value = row * params.stride + params.values + head * params.head_size;
+    load(own_value, head, params.value_bias, thread);
+    if (params.ways & VALUE_NORM) != 0u {
+        norm(thread, NONE);
+    }
     let at_value = ((position / 256u * params.kv_heads + head) * 256u + position % 256u) * pairs;
     for (var pair = thread; pair < pairs; pair += THREADS) {
-        let at = 2u * pair;
-        key_cache[(block * pairs + pair) * 16u + position % 16u] =
-            to_half(numbers[at]) | (to_half(numbers[at + 1u]) << 16u);
-        var value = vec2(rows[values + at], rows[values + at + 1u]);
-        if params.value_bias != NONE {
-            let from_bias = params.value_bias + head * params.head_size + at;
-            value += vec2(vectors[from_bias], vectors[from_bias + 1u]);
-        }
-        value_cache[at_value + pair] = to_half(value.x) | (to_half(value.y) << 16u);
+        value_cache[at_value + pair] = halves(pair);
     }
 }

@@ -1,10 +1,14 @@
 // RoPE on the `numbers` of a head, by the angles of a row.
+
+// Bit of `ways`: pairs are adjacent, else half the rotated width apart.
+const INTERLEAVED = 1u;
+
 fn rotate(row: u32, thread: u32) {
     for (var pair = thread; pair < params.rotated; pair += THREADS) {
         let angle = angles[row * params.rotated + pair];
         var first = pair;
         var second = pair + params.rotated;
-        if params.interleaved != 0u {
+        if (params.ways & INTERLEAVED) != 0u {
             first = 2u * pair;
             second = first + 1u;
         }
