@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod heads;
+mod recurrent;
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -106,8 +107,8 @@ fn every_family_has_the_cpus_bits_in_any_chunks_or_is_rejected_with_a_reason() {
 #[test]
 fn a_text_with_a_picture_has_the_cpus_bits_in_any_chunks() {
     let folder = tempfile::tempdir().unwrap();
-    // Positions by row and column, and embeddings that are looked up on the device.
-    for label in ["qwen3vl", "qwen2"] {
+    // Positions by row and column, embeddings that are looked up on the device, and per-layer inputs.
+    for label in ["qwen3vl", "qwen2", "gemma4"] {
         let source = family(label).gguf(folder.path(), GgmlDType::Q8_0);
         let hidden = source.config().unwrap().hidden;
         let (media, key) = (Arc::new(Media::default()), MediaKey([1; 32]));
@@ -129,14 +130,7 @@ fn a_text_with_a_picture_has_the_cpus_bits_in_any_chunks() {
 }
 
 /// Families that the GPU engine rejects, and why.
-const REFUSED: [(&str, &str); 6] = [
-    ("gemma4 with experts", "experts beside a dense feed-forward network"),
-    ("lfm2", "recurrent layers"),
-    ("qwen35", "recurrent layers"),
-    ("granitehybrid", "recurrent layers"),
-    ("glm", "latent attention (MLA)"),
-    ("deepseek2", "latent attention (MLA)"),
-];
+const REFUSED: [(&str, &str); 1] = [("gemma4 with experts", "experts beside a dense feed-forward network")];
 
 /// Few and many experts, of which rows use some or all.
 #[test]

@@ -71,7 +71,7 @@ pub use random_embedder::RandomEmbedder;
 pub use random_family::{RandomFamily, dense_gemma4, families, family, in_candle, recent};
 pub use random_head::{Flags, RandomHead};
 pub use random_vision::{RandomVision, made_up_picture};
-pub use real_shape::qwen35_9b;
+pub use real_shape::{qwen35_9b, small_qwen35};
 pub use scan::scanned_pdf;
 #[cfg(unix)]
 pub use slow_child::SlowChild;

@@ -26,7 +26,7 @@
 )]
 
 pub(super) mod activations;
-mod assistant;
+pub(super) mod assistant;
 mod attention;
 mod attention_units;
 pub(super) mod block_head;
@@ -43,9 +43,9 @@ pub(super) mod head;
 mod int8_attention;
 mod isa;
 mod kernels;
-mod latent;
+pub(super) mod latent;
 mod math;
-mod memory;
+pub(super) mod memory;
 mod model;
 pub(super) mod network;
 mod numbers;
@@ -54,12 +54,12 @@ pub(super) mod panels;
 mod pass;
 mod prefetch;
 mod product;
-mod recurrent;
+pub(super) mod recurrent;
 mod recurrent_buffers;
 pub(super) mod reference;
 pub(super) mod rescoring;
 pub(super) mod simd;
-mod step;
+pub(super) mod step;
 mod stored;
 mod team;
 mod team_size;

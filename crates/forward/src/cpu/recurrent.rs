@@ -7,6 +7,9 @@ use super::packing::{panels, vector};
 use super::panels::Panels;
 use super::simd::LANES;
 
+/// Epsilon of the L2 norm of keys and queries of [`Delta`], added to the squared length.
+pub const QK_EPSILON: f32 = 1e-6;
+
 /// Gated short convolution (LFM2): `output * (c * conv(b * v))` with `[b, c, v] = projection * x`.
 #[derive(Debug)]
 pub struct ShortConv {

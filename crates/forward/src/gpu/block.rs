@@ -12,6 +12,7 @@ use super::device::GpuDevice;
 use super::dispatches::Dispatches;
 use super::kernels::Kernel;
 use super::matrix::Matrix;
+use super::memory::CachedSteps;
 use super::network::{Convolution, Network};
 use super::norm::Norm;
 use super::pass::Phases;
@@ -201,7 +202,9 @@ impl Phases<'_> {
             let pass = recording.pass();
             // Keys and values are the last panels of the heads' matrix.
             self.steps.layers[index].heads.run_below(pass, self.rows, self.state.offsets[index].keys / LANES);
-            self.attention[index].cache_kv(pass, &self.visibility(index), layer);
+            if let Some(CachedSteps::Attention(attention)) = &self.attention[index] {
+                attention.cache_kv(pass, &self.visibility(index), layer);
+            }
         }
     }
 }

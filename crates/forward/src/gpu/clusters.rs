@@ -7,7 +7,7 @@ use wgpu::Buffer;
 
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
-use super::kernels::Kernel;
+use super::kernels::{Kernel, NONE};
 use super::matrix::Matrix;
 use super::network::Network;
 use super::product::{Out, Product, SlotProduct};
@@ -63,7 +63,7 @@ impl ClusterSteps {
             width,
             tokens: config.vocabulary,
             centroids: Product::new(device, &centroids, scored, Out::Store(&scores))?,
-            top_k: Step::new(device, Kernel::TopK, &[&scores, &choices])?,
+            top_k: Step::new(device, Kernel::TopK, &[&scores, &network.vectors, &choices])?,
             arrange: Step::new(device, Kernel::Arrange, &[&choices, &slots_of_rows, &slot_of])?,
             product: SlotProduct::new(device, output, count, scored, true, &given, &slots_of_rows)?,
             scatter: Step::new(device, Kernel::Scatter, &scatter)?,
@@ -75,7 +75,9 @@ impl ClusterSteps {
         let Self { count, nearest, size, width, tokens, .. } = *self;
         let slots = rows * nearest;
         self.centroids.run(pass, rows);
-        let params = [count, count.next_multiple_of(LANES), nearest, 1].map(|n| n as u32);
+        // A softmax over the nearest, of which only the order counts.
+        let sizes = [count, count.next_multiple_of(LANES), nearest, 1, 0].map(|n| n as u32);
+        let params = [&sizes[..], &[NONE, NONE, NONE, 1f32.to_bits(), 0]].concat();
         self.top_k.run(pass, &params, [rows, 1]);
         // A cluster has at most one slot per row.
         let tile = self.product.tile(rows);

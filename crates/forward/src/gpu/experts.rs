@@ -59,7 +59,7 @@ impl ExpertSteps {
         let (count, activation) = (routed.sizes.count, config.activation);
         let product =
             |stack, rows, by_row, out| SlotProduct::new(device, stack, count, rows, by_row, out, slots);
-        let (normed, gated) = (&state.normed, &state.gated);
+        let (normed, gated) = (&state.normed, &state.gated.of(routed.sizes.width));
         let gate = match (&of.experts.gate, &gated.separate) {
             (Gate::Interleaved(stack), _) => {
                 let (to, biases) = (&gated.rows, (vectors, of.biases));

@@ -3,6 +3,7 @@
 
 use foretoken_model::Activation;
 use foretoken_model::error::Result;
+use wgpu::Buffer;
 
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;

@@ -73,6 +73,9 @@ impl Inputs<'_> {
         if let (Some(inputs), Some(buffers)) = (&self.network.per_layer, &self.state.per_layer) {
             buffers.write(self.device, &inputs.table, tree, nodes.clone())?;
         }
+        if let Some(latent) = &self.state.latent {
+            latent.write(self.device, self.config.heads, nodes.len());
+        }
         self.device.write(to, chunk.words.iter().copied());
         self.device.write(&self.state.tokens, nodes.clone().map(|node| tree.token(node)));
         let [mut keys, mut queries] = [RopeTable::default(), RopeTable::default()];

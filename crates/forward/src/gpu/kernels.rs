@@ -17,8 +17,8 @@ pub const LONGEST_LATENT: usize = 1024;
 /// Largest head size that kernels support.
 pub const LONGEST_HEAD: usize = 512;
 
-/// Most experts of a layer.
-pub const MOST_EXPERTS: usize = 1024;
+/// Most experts of a layer, or clusters of tokens, that are ranked.
+pub const MOST_RANKED: usize = 2048;
 
 /// Offset that stands for a vector the family does not have.
 pub const NONE: u32 = u32::MAX;
@@ -73,6 +73,16 @@ pub enum Kernel {
     /// Copies of cached keys and values as numbers, and the other way.
     LoadKv,
     StoreKv,
+    /// Gated short convolution of recurrent layers.
+    ConvolveGates,
+    /// Convolution of recurrent layers with state matrices, and the rates of their steps.
+    ConvolveHeads,
+    /// Steps of the state matrices.
+    Recur,
+    /// Norm and gate of what they give.
+    GateHeads,
+    /// Records of rows, and tails of states.
+    Remember,
     Score,
     Sketch,
     /// Addition of rows to the states of pictures.
@@ -103,9 +113,11 @@ impl Kernel {
         let of_experts = [Self::TopK, Self::Arrange, Self::Combine, Self::AddGated];
         let of_heads = [Self::Concat, Self::Convolve, Self::Scatter];
         let of_caches = [Self::Gather, Self::LoadKv, Self::StoreKv];
+        let of_recurrence =
+            [Self::ConvolveGates, Self::ConvolveHeads, Self::Recur, Self::GateHeads, Self::Remember];
         let others = [Self::Score, Self::Sketch, Self::AddRows, Self::Probe];
-        let of_layers = of_layers.into_iter().chain(of_attention);
-        let unlike = of_layers.chain(of_experts).chain(of_heads).chain(of_caches).chain(others);
+        let of_layers = of_layers.into_iter().chain(of_attention).chain(of_experts).chain(of_recurrence);
+        let unlike = of_layers.chain(of_heads).chain(of_caches).chain(others);
         products.chain(embeddings).chain(unlike)
     }
 
@@ -137,6 +149,12 @@ impl Kernel {
             Self::Gather => &[false, true, true],
             Self::LoadKv => &[false, false, false, true],
             Self::StoreKv => &[false, false, true, true],
+            Self::ConvolveGates | Self::ConvolveHeads => {
+                &[false, false, false, false, false, true, true, true]
+            }
+            Self::Recur => &[false, false, false, true, false, false, true, true],
+            Self::GateHeads => &[false, false, false, true, true, true],
+            Self::Remember => &[false, false, false, false, false, true, true],
             Self::Score => &[true],
             Self::Sketch => &[false, false, true],
             Self::Probe => &[false, true],
@@ -169,6 +187,11 @@ impl Kernel {
             Self::Gather => "gather",
             Self::LoadKv => "load_kv",
             Self::StoreKv => "store_kv",
+            Self::ConvolveGates => "convolve_gates",
+            Self::ConvolveHeads => "convolve_heads",
+            Self::Recur => "recur",
+            Self::GateHeads => "gate_heads",
+            Self::Remember => "remember",
             Self::Score => "score",
             Self::Sketch => "sketch",
             Self::AddRows => "add_rows",

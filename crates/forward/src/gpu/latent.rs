@@ -13,7 +13,7 @@ use super::dispatches::Dispatches;
 use super::kernels::{Kernel, NONE};
 use super::matrix::Matrix;
 use super::norm::Norm;
-use super::product::{Out, Product, SlotProduct};
+use super::product::{Out, Product, SlotProduct, fitting};
 use super::runs::Attention;
 use super::state::{ROWS, Rows, State};
 use super::step::{Quantise, Step};
@@ -32,12 +32,11 @@ pub struct Latent {
     queries: Matrix, // [heads * (plain + turned), queries or hidden]
     /// Projection to the latent and to the key's rotated part.
     latents: Matrix, // [size + turned, hidden]
-    norm: u32, // [size]
+    norm: u32,       // [size]
     /// Key projections of all heads, applied to queries.
     keys: Matrix, // [heads, size, plain]
     /// Value projections of all heads, applied to mixed latents.
     values: Matrix, // [heads, value, size]
-    output: Matrix, // [hidden, heads * value]
 }
 
 /// Buffers of a pass, shared by all layers.
@@ -53,7 +52,7 @@ pub struct LatentState {
     absorbed: Buffer, // [rows, heads, size + turned in whole vectors]
     /// One for each row and head.
     mixed: Rows, // size
-    values: Rows, // heads * value
+    pub values: Rows, // heads * value
     /// Rows at heads, as `slots.wgsl` reads them: the slots of a head are adjacent.
     slots: Buffer, // [heads, rows, 3]
 }
@@ -70,7 +69,6 @@ pub struct LatentSteps {
     join: Step,
     values: SlotProduct,
     round_values: Quantise,
-    output: Product,
     pub gather: Step,
     norm: u32,
     /// Numbers that the buffer of parts has room for.
@@ -99,15 +97,21 @@ impl Latent {
             norm: push(&of.kv_a_norm),
             keys: stack(&of.k_b)?,
             values: stack(&of.v_b)?,
-            output: Matrix::upload(device, &of.output)?,
         })
     }
 
-    /// Matrices that a row reads: those of single products, then those of all heads.
-    pub fn matrices(&self) -> (Vec<&Matrix>, [&Matrix; 2]) {
-        let low_rank = self.low_rank.iter().map(|(matrix, _)| matrix);
-        let single = low_rank.chain([&self.queries, &self.latents, &self.output]).collect();
-        (single, [&self.keys, &self.values])
+    /// Matrices whose inputs are rows.
+    pub fn of_rows(&self) -> impl Iterator<Item = &Matrix> {
+        self.low_rank.iter().map(|(matrix, _)| matrix).chain([&self.queries, &self.latents])
+    }
+
+    /// Matrices of all heads, whose inputs are rows at heads.
+    pub fn of_heads(&self) -> [&Matrix; 2] {
+        [&self.keys, &self.values]
+    }
+
+    pub fn matrices(&self) -> impl Iterator<Item = &Matrix> {
+        self.of_rows().chain(self.of_heads())
     }
 }
 
@@ -117,7 +121,7 @@ impl LatentState {
     pub fn new(device: &GpuDevice, config: &ModelConfig, sizes: Sizes) -> Result<Self> {
         let heads = config.heads;
         let numbers = |length: usize| device.buffer(4 * ROWS * length.next_multiple_of(LANES));
-        let low_rank = |length| Ok((numbers(length)?, Rows::new(device, ROWS, length)?));
+        let low_rank = |length| Result::Ok((numbers(length)?, Rows::new(device, ROWS, length)?));
         let width = width(sizes);
         Ok(Self {
             sizes,
@@ -132,8 +136,9 @@ impl LatentState {
         })
     }
 
-    /// Uploads the slots of a pass over `rows`, whose products take tiles of size `tile`.
-    pub fn write(&self, device: &GpuDevice, heads: usize, rows: usize, tile: usize) {
+    /// Uploads the slots of a pass over `rows`.
+    pub fn write(&self, device: &GpuDevice, heads: usize, rows: usize) {
+        let tile = fitting(device.tiles(), rows);
         let slot = |head: usize| {
             move |row: usize| {
                 let begins = row.is_multiple_of(tile);
@@ -146,8 +151,7 @@ impl LatentState {
 }
 
 impl LatentSteps {
-    /// Binds the kernels to a cache. The output is added to the residual stream or goes where `to`
-    /// says.
+    /// Binds the kernels to a cache.
     ///
     /// # Errors
     /// As [`Step::new`].
@@ -158,7 +162,6 @@ impl LatentSteps {
         vectors: &Buffer,
         state: &State,
         buffers: &AttentionBuffers,
-        to: Out<'_>,
     ) -> Result<Self> {
         let Some(own) = &state.latent else { unreachable!("a state of another network") };
         let single = |matrix, rows, out| Product::new(device, std::slice::from_ref(matrix), rows, out);
@@ -193,22 +196,17 @@ impl LatentSteps {
             complete: Step::new(device, Kernel::CompleteLatents, &complete)?,
             round_plain: Quantise::new(device, &own.plain)?,
             keys: heads(&latent.keys, &own.plain, &own.absorbed, width(own.sizes))?,
-            attend: Step::new(
-                device,
-                Kernel::AttendLatents,
-                &[&own.absorbed, &cache.values, nodes, parts],
-            )?,
+            attend: Step::new(device, Kernel::AttendLatents, &[&own.absorbed, &cache.values, nodes, parts])?,
             join: Step::new(device, Kernel::Join, &join)?,
             values: heads(&latent.values, &own.mixed, &own.values.plain, own.sizes.value)?,
             round_values: Quantise::new(device, &own.values)?,
-            output: single(&latent.output, &own.values, to)?,
             gather: Step::new(device, Kernel::Gather, &[nodes, &cache.keys, &cache.values])?,
             norm: latent.norm,
             room: parts.size() as usize / 4,
         })
     }
 
-    /// Computes the output for all rows of a pass.
+    /// Computes the values of all heads for all rows of a pass.
     pub fn run(&self, pass: &mut Dispatches, visibility: &Visibility<'_>, own: &LatentState, kind: usize) {
         let (rows, heads) = (visibility.rows, visibility.config.heads);
         if let Some((product, norm, weight)) = &self.low_rank {
@@ -226,12 +224,6 @@ impl LatentSteps {
         self.attend(pass, &own.attention(visibility));
         self.values.run(pass, rows * heads, tile);
         self.round_values.run(pass, rows);
-        self.output.run(pass, rows);
-    }
-
-    /// Slots per tile of the products of heads in a pass over `rows`.
-    pub fn tile(&self, rows: usize) -> usize {
-        self.keys.tile(rows)
     }
 
     /// Attends for all rows, as many at a time as there is room for parts.
@@ -260,7 +252,17 @@ impl LatentSteps {
         let key_angles = if rotary.attn_temperature.is_some() { visibility.rows as u32 } else { 0 };
         let (norm, epsilon) = (self.norm, Sizes::EPSILON.to_bits());
         [
-            heads, size, plain, rotated, interleaved, stride, width, plain_width, width, norm, epsilon,
+            heads,
+            size,
+            plain,
+            rotated,
+            interleaved,
+            stride,
+            width,
+            plain_width,
+            width,
+            norm,
+            epsilon,
             key_angles,
         ]
     }

@@ -1,22 +1,41 @@
 //! KV caches of all layers of a model on a GPU, and the attention kernels bound to them.
 
-use foretoken_model::ModelConfig;
 use foretoken_model::error::Result;
+use foretoken_model::{KeyHeads, ModelConfig};
 
 use super::attention::{AttentionBuffers, AttentionSteps};
 use super::cache::{Cache, PAGE};
 use super::device::GpuDevice;
-use super::network::Network;
+use super::latent::LatentSteps;
+use super::network::{Layer, Network};
 use super::recording::Recording;
 use super::state::{ROWS, State};
+use super::step::Step;
+use crate::cpu::simd::LANES;
+
+/// Kernels of a layer that are bound to its cache.
+pub enum CachedSteps {
+    Attention(AttentionSteps),
+    Latent(Box<LatentSteps>),
+}
+
+impl CachedSteps {
+    /// Copies positions over others; `None` in a layer that reads another layer's cache.
+    fn gather(&self) -> Option<&Step> {
+        match self {
+            Self::Attention(steps) => steps.gather.as_ref(),
+            Self::Latent(steps) => Some(&steps.gather),
+        }
+    }
+}
 
 /// KV caches and attention kernels of a model.
 pub struct Memory {
-    /// `None` for layers that read another layer's.
+    /// `None` for layers that read another layer's and for recurrent ones.
     pub caches: Vec<Option<Cache>>,
     pub buffers: AttentionBuffers,
     /// Kernels per layer; `None` if they are not bound to the current buffers.
-    attention: Option<Vec<AttentionSteps>>,
+    attention: Option<Vec<Option<CachedSteps>>>,
 }
 
 /// Initial room for masks in words: rows of a chain, or small trees.
@@ -30,7 +49,11 @@ impl Memory {
     pub fn new(device: &GpuDevice, config: &ModelConfig) -> Result<Self> {
         let cache = |index| {
             let keys = config.cached_keys(index);
-            keys.map(|keys| Cache::new(device, keys.count, keys.size)).transpose()
+            let cache = |keys: KeyHeads| match keys.hold_values {
+                None => Cache::new(device, keys.count, keys.size),
+                Some(_) => Cache::of_rows(device, keys.size),
+            };
+            keys.map(cache).transpose()
         };
         Ok(Self {
             caches: (0..config.depth()).map(cache).collect::<Result<_>>()?,
@@ -66,10 +89,23 @@ impl Memory {
         }
         if self.attention.is_none() {
             let (vectors, buffers) = (&network.vectors, &self.buffers);
-            let bind = |(index, layer)| {
+            let bind = |(index, layer): (usize, &Layer)| -> Result<_> {
                 let of = config.cache_of(index);
-                let Some(cache) = &self.caches[of] else { unreachable!("a layer without a cache") };
-                AttentionSteps::new(device, layer, (cache, of == index), vectors, state, buffers, config)
+                let Some(cache) = &self.caches[of] else { return Ok(None) };
+                Ok(Some(match &layer.latent {
+                    Some(latent) => CachedSteps::Latent(Box::new(LatentSteps::new(
+                        device, latent, cache, vectors, state, buffers,
+                    )?)),
+                    None => CachedSteps::Attention(AttentionSteps::new(
+                        device,
+                        layer,
+                        (cache, of == index),
+                        vectors,
+                        state,
+                        buffers,
+                        config,
+                    )?),
+                }))
             };
             let bound = network.layers.iter().enumerate().map(bind).collect::<Result<_>>()?;
             self.attention = Some(bound);
@@ -77,12 +113,13 @@ impl Memory {
         Ok(())
     }
 
-    /// Attention kernels per layer; empty before [`Self::make_room`].
-    pub fn attention(&self) -> &[AttentionSteps] {
+    /// Attention kernels per layer, `None` for recurrent ones; empty before [`Self::make_room`].
+    pub fn attention(&self) -> &[Option<CachedSteps>] {
         self.attention.as_deref().unwrap_or_default()
     }
 
-    /// Copies positions over others in every layer. `pairs` alternates sources and destinations.
+    /// Copies positions over others in every layer with attention. `pairs` alternates sources and
+    /// destinations.
     ///
     /// # Errors
     /// `Error::Compute` when the device failed.
@@ -90,9 +127,12 @@ impl Memory {
         device.write(&self.buffers.nodes, pairs.iter().copied());
         let mut recording = Recording::new(device);
         for (index, layer) in self.attention().iter().enumerate() {
-            let (Some(gather), Some(keys)) = (&layer.gather, config.cached_keys(index)) else { continue };
-            let (kv_heads, of_head) = (keys.count, keys.size / 2);
-            let params = [kv_heads as u32, of_head as u32, pairs.len() as u32 / 2];
+            let gather = layer.as_ref().and_then(CachedSteps::gather);
+            let (Some(gather), Some(keys)) = (gather, config.cached_keys(index)) else { continue };
+            let is_joint = keys.hold_values.is_some();
+            let size = if is_joint { keys.size.next_multiple_of(LANES) } else { keys.size };
+            let (kv_heads, of_head) = (keys.count, size / 2);
+            let params = [kv_heads as u32, of_head as u32, pairs.len() as u32 / 2, u32::from(!is_joint)];
             gather.run(recording.pass(), &params, [(kv_heads * of_head).div_ceil(64), 1]);
         }
         recording.end();

@@ -9,13 +9,13 @@
 //!   A [`step`] is a kernel with its buffers, a [`product`] the kernels of a [`matrix`]; a
 //!   [`recording`] encodes the [`dispatches`] of a pass.
 //! - Model: [`network`] holds the weights, [`state`] the activations, [`memory`] the KV [`cache`]
-//!   of every layer.
+//!   of every layer with attention, [`recurrent_memory`] the states of the others.
 //! - Pass: [`inputs`] uploads what the rows of a [`chunk`] need, [`embed`] looks up embeddings,
 //!   [`pictures`] replaces those of pictures. [`pass`] encodes the layers: [`norm`], [`attention`]
-//!   over [`runs`], [`feed_forward`] with its [`gate`], [`experts`] or a [`shared_expert`], and
-//!   inputs of their own ([`per_layer`]). [`head_input`] begins the pass of a draft head, [`block`]
-//!   is the rest of a head that drafts blocks, [`assistant`] that of Gemma 4's assistants, with
-//!   [`clusters`] of tokens.
+//!   over [`runs`], over a [`latent`], or a [`recurrent`] layer along a [`walk`]; [`feed_forward`]
+//!   with its [`gate`], [`experts`] or a [`shared_expert`], and inputs of their own ([`per_layer`]).
+//!   [`head_input`] begins the pass of a draft head, [`block`] is the rest of a head that drafts
+//!   blocks, [`assistant`] that of Gemma 4's assistants, with [`clusters`] of tokens.
 //! - Outputs: [`scores`] returns logits, [`outputs`] everything else, with the keys and values of
 //!   [`kv_rows`]. [`model`] combines the parts.
 
@@ -39,6 +39,7 @@ mod head_input;
 mod inputs;
 mod kernels;
 mod kv_rows;
+mod latent;
 mod matrix;
 mod memory;
 mod model;
@@ -57,6 +58,8 @@ mod probe;
 mod product;
 mod profile;
 mod recording;
+mod recurrent;
+mod recurrent_memory;
 mod runs;
 mod scores;
 mod shared_expert;
@@ -66,6 +69,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 mod timestamps;
+mod walk;
 
 pub use device::{Bounds, GpuDevice};
 pub use guarantees::Guarantees;

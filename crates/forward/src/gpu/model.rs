@@ -22,12 +22,15 @@ use super::outputs::{OutputBuffers, Outputs};
 use super::pass::{Phases, Steps};
 use super::pictures::{Pictures, Uploaded};
 use super::recording::Recording;
+use super::recurrent_memory::RecurrentMemory;
 use super::scores::{LogitRequest, Scorer, Scores};
 use super::state::{ROWS, SCORED, State};
+use super::walk::Walk;
 use crate::cached::{Cached, Executor, Nodes};
 use crate::cpu::rescoring::{PositionScores, next_state, rescore};
 use crate::cpu::simd::LANES;
 use crate::grids::Position;
+use crate::state_history::SlotCounts;
 use crate::{BlockState, DispatchStats, Features, HeadInput, LogitSubset, Logits, MediaRows, Row, Want};
 
 /// A model on a GPU and its cache.
@@ -44,6 +47,8 @@ pub struct GpuExecutor {
     assistant: Option<AssistantSteps>,
     block: Option<Block>,
     memory: Memory,
+    /// `None` without recurrent layers.
+    recurrent: Option<RecurrentMemory>,
     scorer: Scorer,
     scores: Scores,
     /// Tokens that `scores` covers, from the first.
@@ -78,6 +83,7 @@ impl GpuModel {
             assistant: AssistantSteps::load(device, &network, &state, &config)?,
             block: Block::load(device, &weights, &config, &network, &state)?,
             memory: Memory::new(device, &config)?,
+            recurrent: RecurrentMemory::new(device, &config)?,
             scorer: Scorer::new(device, &state.logits, &state.tokens, config.vocabulary)?,
             scores: Scores::none(),
             vocabulary: config.vocabulary,
@@ -92,8 +98,8 @@ impl GpuModel {
             config,
         };
         executor.device.wait()?;
-        // No family with recurrent layers runs here.
-        Ok(Self::new(executor, 0))
+        let checkpoints = executor.recurrent.as_ref().map_or(0, RecurrentMemory::checkpoints);
+        Ok(Self::new(executor, checkpoints))
     }
 }
 
@@ -142,6 +148,7 @@ impl GpuExecutor {
     fn run_chunk(
         &mut self,
         chunk: &Chunk,
+        walk: Option<&Walk>,
         pictures: Option<Pictures>,
         want: &Want<'_>,
         request: &LogitRequest<'_>,
@@ -160,12 +167,14 @@ impl GpuExecutor {
             state: &self.state,
             steps: &self.steps,
             attention: self.memory.attention(),
+            recurrent: self.recurrent.as_ref().map(RecurrentMemory::steps).zip(walk),
             rows: chunk.rows,
             cached: chunk.cached,
             longest: chunk.longest,
             pictures,
             chain: chunk.chain,
             scored: chunk.scored.clone(),
+            vocabulary: self.vocabulary,
             taps: taps.map(|taps| (taps, &self.output_buffers.states)),
             returned: returned.transpose()?.unwrap_or_default(),
             assistant: self.assistant.as_ref().map(|assistant| (assistant, is_own)),
@@ -214,8 +223,12 @@ impl Executor for GpuExecutor {
         Some(self.dispatch_stats)
     }
 
+    fn reserve(&mut self, _: Range<usize>, slots: SlotCounts) -> Result<()> {
+        self.recurrent.as_mut().map_or(Ok(()), |recurrent| recurrent.reserve(&self.device, slots))
+    }
+
     fn run(&mut self, nodes: Nodes<'_>, want: &Want<'_>) -> Result<()> {
-        let Nodes { tree, first, at, long, media, positions: places, .. } = nodes;
+        let Nodes { tree, first, at, long, states, media, positions: places } = nodes;
         let mut positions: Vec<usize> = tree.depths().iter().map(|depth| at + depth).collect();
         if self.assistant.is_some() {
             // All rows have the position after the text.
@@ -247,6 +260,11 @@ impl Executor for GpuExecutor {
                 chunk.hide_nodes(at);
             }
             self.make_room(at + tree.len(), chunk.words.len())?;
+            let walk = states.as_ref().zip(self.config.recurrence());
+            let walk = walk.map(|(plan, recurrence)| Walk::new(recurrence, tree, plan, first, nodes.clone()));
+            if let (Some(recurrent), Some(walk)) = (&mut self.recurrent, &walk) {
+                recurrent.upload(&self.device, &self.network, &self.state, &self.config, walk)?;
+            }
             let rows = nodes.start - first..nodes.end - first;
             let places = places.as_deref().map(|places| &places[rows.clone()]);
             let head_input = want.head_input.map(|head_input| (head_input, rows));
@@ -257,7 +275,7 @@ impl Executor for GpuExecutor {
             let (rows, vocabulary) = (chunk.scored.len(), self.vocabulary);
             let request =
                 LogitRequest { tokens: &tokens[nodes], rows, vocabulary, subset, penalised: want.penalised };
-            self.run_chunk(&chunk, pictures, want, &request)?;
+            self.run_chunk(&chunk, walk.as_ref(), pictures, want, &request)?;
         }
         Ok(())
     }

@@ -5,13 +5,15 @@ use std::collections::HashSet;
 
 use foretoken_model::error::{Error, Result};
 use foretoken_model::tables::outer::{EMBEDDING, OUTPUT};
-use foretoken_model::{Convolution as Sizes, ModelConfig, Weights};
+use foretoken_model::{Convolution as Sizes, FeedForwardSpec, ModelConfig, Weights};
 use wgpu::Buffer;
 
 use super::device::GpuDevice;
-use super::kernels::{Kernel, LONGEST_HEAD, MOST_EXPERTS, NONE};
+use super::kernels::{Kernel, LONGEST_HEAD, LONGEST_LATENT, MOST_RANKED, NONE};
+use super::latent::Latent;
 use super::matrix::{Matrix, TILE};
 use super::per_layer::{PerLayerInput, PerLayerInputs};
+use super::recurrent::{LONGEST_KEY, Parts, Recurrent};
 use crate::cpu::assistant::Assistant;
 use crate::cpu::block_head as cpu_block;
 use crate::cpu::network::{self as cpu, Mixer};
@@ -38,7 +40,8 @@ pub struct Network {
     pub assistant: Option<Assistant>,
 }
 
-/// Weights of a layer. Vectors are offsets into [`Network::vectors`], or [`NONE`].
+/// Weights of a layer. Vectors are offsets into [`Network::vectors`], or [`NONE`]. A recurrent layer
+/// has its first matrices as `heads`.
 #[derive(Debug)]
 pub struct Layer {
     /// Index of the kind of attention.
@@ -65,6 +68,10 @@ pub struct Layer {
     pub per_layer_input: Option<PerLayerInput>,
     /// Factor of the layer's output.
     pub scale: f32,
+    /// Vectors of a recurrent layer.
+    pub recurrent: Option<Recurrent>,
+    /// Latent attention, in place of `heads`.
+    pub latent: Option<Latent>,
     /// Convolutions around attention and around the feed-forward network.
     pub convolutions: Option<[Convolution; 2]>,
 }
@@ -128,34 +135,40 @@ pub enum Gate {
     Separate([Matrix; 2]), // [intermediate, hidden] each
 }
 
-const RECURRENT: &str = "recurrent layers";
+const BOTH: &str = "experts beside a dense feed-forward network";
 
 /// First feature of a model that this engine does not support, worded to follow "run".
 pub fn missing(config: &ModelConfig) -> Option<&'static str> {
-    if config.recurrence().is_some() {
-        Some(RECURRENT)
-    } else if config.latent().is_some() {
-        Some("latent attention (MLA)")
+    if config.recurrence().is_some_and(|recurrence| recurrence.heads.key_size > LONGEST_KEY) {
+        Some("recurrent layers with keys of more than 128 numbers")
+    } else if config.latent().is_some_and(|latent| latent.size + latent.turned > LONGEST_LATENT) {
+        Some("latents of more than 1024 numbers")
     } else if config.block().is_some_and(|block| block.rows > LONGEST_BLOCK) {
         Some("draft heads that draft more than 32 tokens in one pass")
     } else if config.block().is_some_and(|block| block.lilicorr().is_some()) {
         Some("LiLiCorr draft heads")
-    } else if has_other_experts(config) {
-        Some("experts beside a dense feed-forward network")
-    } else if config.head_size() > LONGEST_HEAD {
+    } else if config.layers.iter().any(|layer| is_beside_dense(&layer.feed_forward)) {
+        Some(BOTH)
+    } else if clusters(config) > MOST_RANKED {
+        Some("draft heads with more than 2048 clusters of tokens")
+    } else if config.latent().is_none() && config.head_size() > LONGEST_HEAD {
         Some("heads of more than 512 dimensions")
-    } else if config.experts().is_some_and(|experts| experts.count > MOST_EXPERTS) {
-        Some("more than 1024 experts")
+    } else if config.experts().is_some_and(|experts| experts.count > MOST_RANKED) {
+        Some("more than 2048 experts")
     } else {
         None
     }
 }
 
-/// Returns whether experts are beside a dense network, or only in some layers.
-fn has_other_experts(config: &ModelConfig) -> bool {
-    let networks = || config.layers.iter().map(|layer| &layer.feed_forward);
-    networks().any(|network| network.experts().is_some() && network.width().is_some())
-        || config.experts().is_some() && networks().any(|network| network.experts().is_none())
+/// Clusters of tokens that an assistant ranks; 0 without.
+fn clusters(config: &ModelConfig) -> usize {
+    let assistant = config.assistant();
+    assistant.and_then(|assistant| assistant.clusters).map_or(0, |clusters| clusters.count)
+}
+
+/// Returns whether a layer has experts beside a dense network.
+fn is_beside_dense(feed_forward: &FeedForwardSpec) -> bool {
+    matches!(feed_forward, FeedForwardSpec::BesideDense { .. })
 }
 
 impl Network {
@@ -223,6 +236,12 @@ impl Network {
             for matrix in layer.per_layer_input.iter().flat_map(|input| [&input.gate, &input.projection]) {
                 add(std::slice::from_ref(matrix), Kernel::Product);
             }
+            if let Some(latent) = &layer.latent {
+                latent.of_rows().for_each(|matrix| add(std::slice::from_ref(matrix), Kernel::Product));
+                latent.of_heads().into_iter().for_each(|matrix| {
+                    add(std::slice::from_ref(matrix), Kernel::SlotProduct);
+                });
+            }
             for (dense, of_slots) in layer.feed_forward.networks() {
                 let (product, gated): (fn(_, _) -> _, fn(_, _) -> _) = match of_slots {
                     false => (Kernel::Product, Kernel::Gated),
@@ -248,26 +267,37 @@ impl Network {
 
 impl Layer {
     fn upload(device: &GpuDevice, layer: cpu::Layer, vectors: &mut Vec<f32>) -> Result<Self> {
-        let Mixer::Attention(attention) = layer.mixer else { return Err(Error::NotOnGpu(RECURRENT)) };
+        if let Some(parts) = Parts::of(&layer.mixer, &mut |vector| push(vectors, vector)) {
+            let base = Self::around(device, &layer, &parts.inputs, parts.output, vectors)?;
+            return Ok(Self { recurrent: Some(parts.vectors), ..base });
+        }
+        match &layer.mixer {
+            Mixer::Attention(attention) => Self::with_attention(device, &layer, attention, vectors),
+            Mixer::Latent(latent) => {
+                let own = Latent::upload(device, latent, vectors)?;
+                let base = Self::around(device, &layer, &[], &latent.output, vectors)?;
+                Ok(Self { kind: latent.kind, latent: Some(own), ..base })
+            }
+            _ => Err(Error::NotOnGpu("recurrent layers of this kind")),
+        }
+    }
+
+    fn with_attention(
+        device: &GpuDevice,
+        layer: &cpu::Layer,
+        attention: &cpu::Attention,
+        vectors: &mut Vec<f32>,
+    ) -> Result<Self> {
         let others = [&attention.gate, &attention.key, &attention.value];
         let others = others.into_iter().filter_map(Option::as_ref);
         let heads: Vec<&Panels> = std::iter::once(&attention.query).chain(others).collect();
-        let input = layer.per_layer_input.as_ref();
-        let input = input.map(|input| PerLayerInput::upload(device, input, vectors));
+        let base = Self::around(device, layer, &heads, &attention.output, vectors)?;
+        let (biases, norms) = (attention.biases.as_ref(), attention.head_norms.as_ref());
         let mut push_if = |vector: Option<&[f32]>| vector.map_or(NONE, |vector| push(vectors, vector));
-        let biases = attention.biases.as_ref();
-        let norms = attention.head_norms.as_ref();
-        let convolutions = layer.convolutions.as_ref().map(|[mixer, feed_forward]| -> Result<_> {
-            Ok([Convolution::upload(device, mixer)?, Convolution::upload(device, feed_forward)?])
-        });
         Ok(Self {
             kind: attention.kind,
             causal: attention.causal,
             computes_kv: attention.key.is_some(),
-            mixer_norm: push_if(layer.mixer_norm.as_deref()),
-            mixer_post_norm: push_if(layer.mixer_post_norm.as_deref()),
-            feed_forward_norm: push_if(layer.feed_forward_norm.as_deref()),
-            feed_forward_post_norm: push_if(layer.feed_forward_post_norm.as_deref()),
             biases: [
                 push_if(biases.map(|biases| &biases.query[..])),
                 push_if(biases.map(|biases| &biases.key[..])),
@@ -279,11 +309,45 @@ impl Layer {
             ],
             sinks: push_if(Some(&attention.sinks[..]).filter(|sinks| !sinks.is_empty())),
             output_bias: push_if(attention.output_bias.as_deref()),
-            heads: Matrix::below(device, &heads)?,
-            output: Matrix::upload(device, &attention.output)?,
-            feed_forward: FeedForward::upload(device, &layer.feed_forward, vectors)?,
+            ..base
+        })
+    }
+
+    /// Uploads what all layers have: `heads` and `output` are the first and last matrices of the
+    /// mixer.
+    fn around(
+        device: &GpuDevice,
+        layer: &cpu::Layer,
+        heads: &[&Panels],
+        output: &Panels,
+        vectors: &mut Vec<f32>,
+    ) -> Result<Self> {
+        let input = layer.per_layer_input.as_ref();
+        let input = input.map(|input| PerLayerInput::upload(device, input, vectors));
+        let feed_forward = FeedForward::upload(device, &layer.feed_forward, vectors)?;
+        let convolutions = layer.convolutions.as_ref().map(|[mixer, feed_forward]| -> Result<_> {
+            Ok([Convolution::upload(device, mixer)?, Convolution::upload(device, feed_forward)?])
+        });
+        let mut push_if = |vector: Option<&[f32]>| vector.map_or(NONE, |vector| push(vectors, vector));
+        Ok(Self {
+            kind: 0,
+            causal: true,
+            computes_kv: true,
+            mixer_norm: push_if(layer.mixer_norm.as_deref()),
+            mixer_post_norm: push_if(layer.mixer_post_norm.as_deref()),
+            feed_forward_norm: push_if(layer.feed_forward_norm.as_deref()),
+            feed_forward_post_norm: push_if(layer.feed_forward_post_norm.as_deref()),
+            biases: [NONE; 3],
+            sinks: NONE,
+            head_norms: [NONE; 2],
+            heads: Matrix::below(device, heads)?,
+            output: Matrix::upload(device, output)?,
+            output_bias: NONE,
+            feed_forward,
             per_layer_input: input.transpose()?,
             scale: layer.scale,
+            recurrent: None,
+            latent: None,
             convolutions: convolutions.transpose()?,
         })
     }
@@ -293,7 +357,8 @@ impl Layer {
     /// Bytes of weights that are unpacked for `rows` rows: every panel once per tile.
     pub fn reads(&self, rows: usize) -> u64 {
         let input = self.per_layer_input.iter().flat_map(|input| [&input.gate, &input.projection]);
-        let others = self.heads.iter().chain([&self.output]).chain(input);
+        let latent = self.latent.iter().flat_map(Latent::matrices);
+        let others = self.heads.iter().chain([&self.output]).chain(input).chain(latent);
         others.map(|matrix| matrix.reads(rows)).sum::<u64>() + self.feed_forward.reads(rows)
     }
 }
@@ -339,7 +404,7 @@ impl FeedForward {
                 }))
             }
             cpu::FeedForward::DenseAndExperts(_) => {
-                return Err(Error::NotOnGpu("experts beside a dense feed-forward network"));
+                return Err(Error::NotOnGpu(BOTH));
             }
         })
     }

@@ -7,7 +7,7 @@ use foretoken_model::{ModelConfig, Scoring};
 use wgpu::Buffer;
 
 use super::assistant::AssistantSteps;
-use super::attention::{AttentionSteps, Visibility};
+use super::attention::Visibility;
 use super::block::Block;
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
@@ -16,14 +16,17 @@ use super::feed_forward::FeedForwardSteps;
 use super::head_input::HeadInputSteps;
 use super::kernels::{Kernel, NONE};
 use super::kv_rows::KvColumns;
+use super::memory::CachedSteps;
 use super::network::{Layer, Network};
 use super::norm::{Norm, Pending};
 use super::per_layer::{InputSteps, PerLayerSteps};
 use super::pictures::Pictures;
 use super::product::{Out, Product};
 use super::recording::Recording;
+use super::recurrent::RecurrentSteps;
 use super::state::{Rows, State};
 use super::step::Step;
+use super::walk::Walk;
 use crate::Taps;
 use crate::cpu::simd::LANES;
 
@@ -54,7 +57,9 @@ pub struct Phases<'a> {
     pub network: &'a Network,
     pub state: &'a State,
     pub steps: &'a Steps,
-    pub attention: &'a [AttentionSteps],
+    pub attention: &'a [Option<CachedSteps>],
+    /// Kernels of recurrent layers, and the walk of this chunk.
+    pub recurrent: Option<(&'a [Option<RecurrentSteps>], &'a Walk)>,
     pub rows: usize,
     /// Positions before those in the rows' paths.
     pub cached: usize,
@@ -66,6 +71,8 @@ pub struct Phases<'a> {
     pub chain: bool,
     /// Rows whose logits are requested.
     pub scored: Range<usize>,
+    /// Tokens that get logits: ids below this.
+    pub vocabulary: usize,
     /// Tapped states of all rows, and their destination, `[taps, rows, width in whole vectors]`.
     pub taps: Option<(&'a Taps, &'a Buffer)>,
     /// Layers whose keys and values are returned.
@@ -122,14 +129,15 @@ impl LayerSteps {
         // A branch that is normed or convolved first has a buffer of its own.
         let aside = config.has_post_norms() || state.unconvolved.is_some();
         let to = if aside { Out::Store(&state.branch) } else { Out::Add(&state.hidden) };
+        let own = &state.mixed.of(layer.output.inputs);
+        let (projected, mixed) = match (&layer.recurrent, &state.recurrent, &layer.latent, &state.latent) {
+            (Some(_), Some(recurrent), ..) => (&recurrent.projected, &recurrent.mixed),
+            (.., Some(_), Some(latent)) => (&state.heads, &latent.values),
+            _ => (&state.heads, own),
+        };
         Ok(Self {
-            heads: Product::new(device, &layer.heads, heads, Out::Store(&state.heads))?,
-            output: Product::new(
-                device,
-                std::slice::from_ref(&layer.output),
-                &state.mixed.of(layer.output.inputs),
-                to,
-            )?,
+            heads: Product::new(device, &layer.heads, heads, Out::Store(projected))?,
+            output: Product::new(device, std::slice::from_ref(&layer.output), mixed, to)?,
             feed_forward: FeedForwardSteps::new(device, &layer.feed_forward, vectors, state, config, aside)?,
             per_layer_input: InputSteps::new(device, layer.per_layer_input.as_ref(), index, state, config)?,
         })
@@ -158,7 +166,10 @@ impl Phases<'_> {
             per_layer.run(recording.pass(), self.rows);
         }
         for (index, layer) in self.network.layers.iter().enumerate() {
-            let attended = self.visibility(index).attention(layer).bytes();
+            let attended = match layer.recurrent {
+                Some(_) => 0,
+                None => self.visibility(index).attention(layer).bytes(),
+            };
             recording.next(layer.reads(self.rows) + attended);
             if self.is_tapped(index) {
                 self.normalise(recording.pass(), layer.mixer_norm, pending);
@@ -219,7 +230,10 @@ impl Phases<'_> {
             self.steps.score_norm.run(recording.pass(), &norm.params(), [self.scored.len(), 1]);
             match self.assistant.and_then(|(assistant, _)| assistant.clusters.as_ref()) {
                 Some(clusters) => clusters.run(recording.pass(), self.scored.len()),
-                None => self.steps.scores.run(recording.pass(), self.scored.len()),
+                None => {
+                    let panels = self.vocabulary.div_ceil(LANES);
+                    self.steps.scores.run_above(recording.pass(), self.scored.len(), panels);
+                }
             }
             if let Some(score) = &self.steps.score {
                 let Scoring { scale, cap } = self.config.scoring;
@@ -249,10 +263,6 @@ impl Phases<'_> {
         }
     }
 
-    fn width(&self) -> usize {
-        self.config.hidden.next_multiple_of(LANES)
-    }
-
     fn norm(&self, weight: u32, pending: Pending) -> Norm {
         let pending_epsilon = self.config.post_norm_epsilon;
         let plain = Norm::plain(self.config.hidden, self.config.norm_epsilon);
@@ -264,12 +274,25 @@ impl Phases<'_> {
         self.steps.norm.run(pass, &self.norm(weight, pending).params(), [self.rows, 1]);
     }
 
-    /// Attention over the normed states. The output is added to the residual stream or goes to the
+    /// Attention, or a recurrent layer, over the normed states. The output is added to the residual stream or goes to the
     /// branch.
     fn mix(&self, pass: &mut Dispatches, index: usize, layer: &Layer) {
         let steps = &self.steps.layers[index];
         steps.heads.run(pass, self.rows);
-        self.attention[index].run(pass, &self.visibility(index), layer);
+        match (&self.attention[index], &self.state.latent) {
+            (Some(CachedSteps::Attention(attention)), _) => {
+                attention.run(pass, &self.visibility(index), layer);
+            }
+            (Some(CachedSteps::Latent(steps)), Some(latent)) => {
+                steps.run(pass, &self.visibility(index), latent, layer.kind);
+            }
+            _ => {}
+        }
+        if let (Some((recurrent, walk)), Some(vectors)) = (self.recurrent, &layer.recurrent)
+            && let Some(recurrent) = &recurrent[index]
+        {
+            recurrent.run(pass, vectors, walk);
+        }
         steps.output.run(pass, self.rows);
     }
 

@@ -172,21 +172,36 @@ impl Product {
         self.run_in_tiles(pass, 0..rows, rows, panel);
     }
 
+    /// Computes the first `rows` for the first `panels` panels.
+    pub fn run_above(&self, pass: &mut Dispatches, rows: usize, panels: usize) {
+        self.run_panels(pass, 0..rows, rows, 0..panels);
+    }
+
     /// Computes `rows` in tiles of at least `tile` rows. Later tiles find the panels in the cache.
     pub fn run_in_tiles(&self, pass: &mut Dispatches, rows: Range<usize>, tile: usize, panel: usize) {
+        self.run_panels(pass, rows, tile, panel..usize::MAX);
+    }
+
+    fn run_panels(&self, pass: &mut Dispatches, rows: Range<usize>, tile: usize, panels: Range<usize>) {
         let Way { mode, stride, unit } = self.way;
         for (above, matrix) in &self.matrices {
             let (size, pipeline) = matrix.fitting(tile);
             for part in &matrix.parts {
                 let first = above + part.first;
-                let skip = panel.saturating_sub(first).min(part.panels);
+                let [skip, end] =
+                    [panels.start, panels.end].map(|panel| panel.saturating_sub(first).min(part.panels));
                 let (length, width) = (matrix.length, matrix.width);
                 let params = [length, rows.start, rows.end, stride, first, skip, mode as usize, width];
-                let groups = [rows.len().div_ceil(*size), (part.panels - skip) / unit];
+                let groups = [rows.len().div_ceil(*size), (end - skip) / unit];
                 pass.run(pipeline, &part.group, &params.map(|n| n as u32), groups);
             }
         }
     }
+}
+
+/// Size of the smallest of these tiles that holds `rows` rows, or of the largest one.
+pub fn fitting(tiles: &[usize], rows: usize) -> usize {
+    tiles.iter().copied().find(|&size| size >= rows).unwrap_or_else(|| tiles[tiles.len() - 1])
 }
 
 /// What is at a slot's row, rather than at the slot.

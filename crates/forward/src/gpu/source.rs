@@ -1,7 +1,7 @@
 //! Assembles a kernel's WGSL from the files in `kernels/`. Fills in constants of the weight format
 //! and the device's fused multiply-add.
 
-use super::kernels::{Arithmetic, Kernel, LONGEST_HEAD, LONGEST_LATENT, MOST_EXPERTS};
+use super::kernels::{Arithmetic, Kernel, LONGEST_HEAD, LONGEST_LATENT, MOST_RANKED};
 use crate::cpu::panels::{Format, PanelLayout};
 
 macro_rules! wgsl {
@@ -29,7 +29,8 @@ pub fn source(kernel: Kernel, arithmetic: Arithmetic) -> String {
         Kernel::Norm => each_row(&text, 4),
         Kernel::Join => each_row(&text, 8),
         Kernel::AttendLatents => text.replace("{{LATENT}}", &LONGEST_LATENT.to_string()),
-        Kernel::TopK => text.replace("{{EXPERTS}}", &MOST_EXPERTS.to_string()),
+        Kernel::TopK => text.replace("{{EXPERTS}}", &MOST_RANKED.to_string()),
+        Kernel::Recur => each_row(&text, 32),
         _ => text.replace("{{LONGEST}}", &LONGEST_HEAD.to_string()),
     }
 }
@@ -77,6 +78,17 @@ fn own(kernel: Kernel) -> Vec<&'static str> {
         Kernel::Gather => vec![wgsl!("gather")],
         Kernel::LoadKv => vec![wgsl!("load_kv")],
         Kernel::StoreKv => vec![wgsl!("store_kv")],
+        Kernel::ConvolveGates => [vec![wgsl!("convolve_gates")], convolution(), shared_rounding()].concat(),
+        Kernel::ConvolveHeads => {
+            let norm = [wgsl!("activation"), wgsl!("norm_scale"), wgsl!("across")];
+            [vec![wgsl!("convolve_heads")], convolution(), norm.to_vec()].concat()
+        }
+        Kernel::Recur => vec![wgsl!("recur"), wgsl!("recurrence")],
+        Kernel::GateHeads => {
+            let norm = [wgsl!("gate_heads"), wgsl!("activation"), wgsl!("norm_scale"), wgsl!("across")];
+            [norm.to_vec(), shared_rounding()].concat()
+        }
+        Kernel::Remember => vec![wgsl!("remember"), wgsl!("recurrence"), wgsl!("taps")],
         Kernel::Score => vec![wgsl!("score")],
         Kernel::Sketch => vec![wgsl!("sketch")],
         Kernel::AddRows => vec![wgsl!("add_rows")],
@@ -111,6 +123,11 @@ fn unpacking(format: Format) -> &'static str {
 /// Norm of a state.
 fn state_norm() -> Vec<&'static str> {
     vec![wgsl!("state_scale"), wgsl!("norm_scale"), wgsl!("across")]
+}
+
+/// Convolution of recurrent layers.
+fn convolution() -> Vec<&'static str> {
+    vec![wgsl!("recurrence"), wgsl!("taps"), wgsl!("convolved")]
 }
 
 /// Rounding of numbers that the threads of a workgroup have.

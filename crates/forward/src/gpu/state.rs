@@ -5,8 +5,10 @@ use foretoken_model::{Convolution, Experts, HeadKind, KeyHeads, ModelConfig};
 use wgpu::Buffer;
 
 use super::device::GpuDevice;
+use super::latent::LatentState;
 use super::network::Network;
 use super::per_layer::PerLayerBuffers;
+use super::recurrent::RecurrentRows;
 use crate::cpu::activations::BLOCK;
 use crate::cpu::panels::Format;
 use crate::cpu::simd::LANES;
@@ -127,6 +129,10 @@ pub struct State {
     pub shared: Option<Shared>,
     /// Per-layer inputs, in families that have them.
     pub per_layer: Option<PerLayerBuffers>,
+    /// `None` without recurrent layers.
+    pub recurrent: Option<RecurrentRows>,
+    /// `None` without latent attention.
+    pub latent: Option<LatentState>,
     /// At most [`SCORED`] rows.
     pub scored: Rows, // hidden, of the requested rows
     pub logits: Buffer, // [requested rows, vocabulary in whole vectors]
@@ -184,15 +190,20 @@ impl State {
             device.buffer(4 * times * ROWS * kind.rotary.size())
         });
         let experts = config.experts();
-        let (gated, intermediate) =
-            experts.map_or((ROWS, config.intermediate()), |experts| (ROWS * experts.top_k, experts.width));
+        // Slots of experts, and rows of dense layers, which may be wider.
+        let width_of_experts = experts.map_or(0, |experts| experts.width);
+        let dense = config.layers.iter().filter(|layer| layer.feed_forward.experts().is_none());
+        let dense = dense.filter_map(|layer| layer.feed_forward.width()).max().unwrap_or(0);
+        let widest = width_of_experts.max(dense).max(config.per_layer_input().unwrap_or(0));
+        let slots = experts.map_or(0, |experts| ROWS * experts.top_k);
+        let whole = |width: usize| width.next_multiple_of(BLOCK);
+        let gated = ROWS.max((slots * whole(width_of_experts)).div_ceil(whole(widest).max(1)));
         let is_separate = network.has_separate_gates();
         let shared = config.layers.iter().find_map(|layer| layer.feed_forward.shared());
         let shared = shared.map(|shared| -> Result<_> {
             let gates = device.buffer(4 * ROWS * LANES)?;
             Ok(Shared { gated: Gated::new(device, ROWS, shared.width, is_separate)?, gates })
         });
-        let gated_width = intermediate.max(config.per_layer_input().unwrap_or(0));
         let head = config.draft_head.as_ref();
         let joins = head.is_some_and(|head| head.eagle3().is_some() || head.kind == HeadKind::Mtp);
         let unconvolved = config.block().and_then(|block| block.convolution).map(|sizes| -> Result<_> {
@@ -209,10 +220,12 @@ impl State {
             offsets,
             angles: angles.collect::<Result<_>>()?,
             mixed: rows(config.heads * config.head_size())?,
-            gated: Gated::new(device, gated, gated_width, is_separate)?,
+            gated: Gated::new(device, gated, widest, is_separate)?,
             shared: shared.transpose()?,
             routed: experts.map(|experts| Routed::new(device, experts, config.hidden)).transpose()?,
             per_layer: PerLayerBuffers::new(device, config)?,
+            recurrent: config.recurrence().map(|sizes| RecurrentRows::new(device, sizes)).transpose()?,
+            latent: config.latent().map(|sizes| LatentState::new(device, config, *sizes)).transpose()?,
             scored: Rows::new(device, SCORED, config.hidden)?,
             logits: device.buffer(4 * SCORED * config.vocabulary.next_multiple_of(LANES))?,
             tokens: device.buffer(4 * ROWS)?,

@@ -13,14 +13,11 @@ use super::state_matrices::HeadBlock;
 use crate::cpu::kernels::Kernels;
 use crate::cpu::memory::Memory;
 use crate::cpu::panels::Panels;
-use crate::cpu::recurrent::Delta;
+use crate::cpu::recurrent::{Delta, QK_EPSILON};
 use crate::cpu::simd::LANES;
 use crate::cpu::step::{COLUMNS, Correction, Read};
 use crate::cpu::team::Member;
 use crate::cpu::workspace::Inputs;
-
-/// Epsilon of the L2 norm of keys and queries, added to the squared length.
-const EPSILON: f32 = 1e-6;
 
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl PassContext<'_> {
@@ -82,7 +79,7 @@ impl PassContext<'_> {
                 let to = key.map_or(out(row), |key| record.key(key));
                 // SAFETY: guaranteed by the caller; all are a head's numbers.
                 unsafe {
-                    (self.kernels.rms_norm)(out(row), norm.as_ptr(), to, size, EPSILON / size as f32);
+                    (self.kernels.rms_norm)(out(row), norm.as_ptr(), to, size, QK_EPSILON / size as f32);
                 }
                 continue;
             };

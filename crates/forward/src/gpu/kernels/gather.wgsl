@@ -5,6 +5,7 @@ struct Params {
     kv_heads: u32,
     pairs: u32, // head_size / 2
     moves: u32,
+    has_keys: u32, // whether keys are apart from values
 }
 var<immediate> params: Params;
 
@@ -30,7 +31,9 @@ fn gather(@builtin(global_invocation_id) id: vec3<u32>) {
     }
     for (var index = 0u; index < params.moves; index++) {
         let move_ = moves[index];
-        key_cache[key(move_.y, kv_head, pair)] = key_cache[key(move_.x, kv_head, pair)];
+        if params.has_keys != 0u {
+            key_cache[key(move_.y, kv_head, pair)] = key_cache[key(move_.x, kv_head, pair)];
+        }
         value_cache[value(move_.y, kv_head, pair)] = value_cache[value(move_.x, kv_head, pair)];
     }
 }
