@@ -26,7 +26,7 @@ const FORKS: [Option<usize>; 14] = [
     Some(11),
 ];
 
-/// What is done with a text.
+/// Operation on a text.
 enum Deed {
     /// Runs a chain, with logits of all tokens or of none, and keeps it.
     Read(usize, bool),

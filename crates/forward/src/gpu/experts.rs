@@ -12,7 +12,7 @@ use super::gate::{Activate, GateSteps};
 use super::kernels::Kernel;
 use super::network::{Experts, Gate};
 use super::product::{Out, Product, SlotProduct};
-use super::state::State;
+use super::state::{Rows, State};
 use super::step::Step;
 use crate::cpu::simd::LANES;
 
@@ -22,8 +22,8 @@ pub struct ExpertSteps {
     hidden: usize,
     /// Offsets of the router's vectors and of the outputs' biases.
     vectors: RoutingVectors,
-    /// The output goes to the branch, for a norm, instead of the residual stream.
-    aside: bool,
+    /// Outputs are added to what is there.
+    adds: bool,
     router: Product,
     top_k: Step,
     arrange: Step,
@@ -41,8 +41,8 @@ struct RoutingVectors {
 }
 
 impl ExpertSteps {
-    /// Binds the kernels to the expert buffers of `state`. The output is added to the residual
-    /// stream, or goes to the branch if `aside`.
+    /// Binds the kernels to the expert buffers of `state`. The router reads `router_input`, the
+    /// experts the normed states.
     ///
     /// # Errors
     /// As [`Step::new`].
@@ -52,7 +52,8 @@ impl ExpertSteps {
         vectors: &Buffer,
         state: &State,
         config: &ModelConfig,
-        aside: bool,
+        router_input: &Rows,
+        to: Out<'_>,
     ) -> Result<Self> {
         let Some(routed) = &state.routed else { unreachable!("experts in a model that has none") };
         let (slots, choices, slot_of) = (&routed.slots, &routed.choices, &routed.slot_of);
@@ -74,7 +75,7 @@ impl ExpertSteps {
             (Gate::Separate(_), None) => unreachable!("a state of another network"),
         };
         let router = std::slice::from_ref(&of.router);
-        let to = if aside { &state.branch } else { &state.hidden };
+        let (Out::Store(out) | Out::Add(out)) = to;
         Ok(Self {
             sizes: routed.sizes.clone(),
             hidden: config.hidden,
@@ -84,13 +85,13 @@ impl ExpertSteps {
                 scales: of.scales,
                 down_biases: of.down_biases,
             },
-            aside,
-            router: Product::new(device, router, normed, Out::Store(&routed.scores))?,
+            adds: matches!(to, Out::Add(_)),
+            router: Product::new(device, router, router_input, Out::Store(&routed.scores))?,
             top_k: Step::new(device, Kernel::TopK, &[&routed.scores, vectors, choices])?,
             arrange: Step::new(device, Kernel::Arrange, &[choices, slots, slot_of])?,
             gate,
             down: product(&of.experts.down, &gated.rows, false, &routed.given)?,
-            combine: Step::new(device, Kernel::Combine, &[choices, slot_of, &routed.given, vectors, to])?,
+            combine: Step::new(device, Kernel::Combine, &[choices, slot_of, &routed.given, vectors, out])?,
         })
     }
 
@@ -108,7 +109,7 @@ impl ExpertSteps {
         self.down.run(pass, slots, tile);
         let stride = self.hidden.next_multiple_of(LANES);
         let [top_k, hidden, stride, add] =
-            [top_k, self.hidden, stride, usize::from(!self.aside)].map(|n| n as u32);
+            [top_k, self.hidden, stride, usize::from(self.adds)].map(|n| n as u32);
         let params = [top_k, hidden, stride, add, 0, self.vectors.down_biases];
         self.combine.run(pass, &params, [self.hidden.div_ceil(64), rows]);
     }

@@ -4,6 +4,7 @@ use foretoken_model::ModelConfig;
 use foretoken_model::error::Result;
 use wgpu::Buffer;
 
+use super::dense_and_experts::DenseAndExpertsSteps;
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
 use super::experts::ExpertSteps;
@@ -17,6 +18,7 @@ use super::state::{Gated, State};
 pub enum FeedForwardSteps {
     Dense(DenseSteps),
     Experts(Box<ExpertSteps>),
+    DenseAndExperts(Box<DenseAndExpertsSteps>),
     WithSharedExpert(Box<SharedExpertSteps>),
 }
 
@@ -40,14 +42,20 @@ impl FeedForwardSteps {
         config: &ModelConfig,
         aside: bool,
     ) -> Result<Self> {
+        let to = if aside { Out::Store(&state.branch) } else { Out::Add(&state.hidden) };
         Ok(match feed_forward {
             FeedForward::Dense(dense) => {
-                let to = if aside { Out::Store(&state.branch) } else { Out::Add(&state.hidden) };
                 let gated = state.gated.of(dense.down.inputs);
                 Self::Dense(DenseSteps::new(device, dense, state, &gated, config, to)?)
             }
             FeedForward::Experts(experts) => {
-                Self::Experts(Box::new(ExpertSteps::new(device, experts, vectors, state, config, aside)?))
+                let normed = &state.normed;
+                let steps = ExpertSteps::new(device, experts, vectors, state, config, normed, to)?;
+                Self::Experts(Box::new(steps))
+            }
+            FeedForward::DenseAndExperts(both) => {
+                let steps = DenseAndExpertsSteps::new(device, both, vectors, state, config)?;
+                Self::DenseAndExperts(Box::new(steps))
             }
             FeedForward::WithSharedExpert(shared) => {
                 let steps = SharedExpertSteps::new(device, shared, vectors, state, config)?;
@@ -61,6 +69,7 @@ impl FeedForwardSteps {
         match self {
             Self::Dense(dense) => dense.run(pass, rows),
             Self::Experts(experts) => experts.run(pass, rows),
+            Self::DenseAndExperts(both) => both.run(pass, rows),
             Self::WithSharedExpert(shared) => shared.run(pass, rows),
         }
     }

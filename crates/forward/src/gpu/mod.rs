@@ -13,7 +13,7 @@
 //! - Pass: [`inputs`] uploads what the rows of a [`chunk`] need, [`embed`] looks up embeddings,
 //!   [`pictures`] replaces those of pictures. [`pass`] encodes the layers: [`norm`], [`attention`]
 //!   over [`runs`], over a [`latent`], or a [`recurrent`] layer along a [`walk`]; [`feed_forward`]
-//!   with its [`gate`], [`experts`] or a [`shared_expert`], and inputs of their own ([`per_layer`]).
+//!   with its [`gate`], [`experts`], a [`shared_expert`] or [`dense_and_experts`], and inputs of their own ([`per_layer`]).
 //!   [`head_input`] begins the pass of a draft head, [`block`] is the rest of a head that drafts
 //!   blocks, [`assistant`] that of Gemma 4's assistants, with [`clusters`] of tokens.
 //! - Outputs: [`scores`] returns logits, [`outputs`] everything else, with the keys and values of
@@ -25,6 +25,7 @@ mod block;
 mod cache;
 mod chunk;
 mod clusters;
+mod dense_and_experts;
 mod device;
 mod dispatches;
 mod embed;
@@ -60,6 +61,7 @@ mod profile;
 mod recording;
 mod recurrent;
 mod recurrent_memory;
+mod recurrent_weights;
 mod runs;
 mod scores;
 mod shared_expert;

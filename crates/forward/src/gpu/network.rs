@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use foretoken_model::error::{Error, Result};
 use foretoken_model::tables::outer::{EMBEDDING, OUTPUT};
-use foretoken_model::{Convolution as Sizes, FeedForwardSpec, ModelConfig, Weights};
+use foretoken_model::{Convolution as Sizes, ModelConfig, Weights};
 use wgpu::Buffer;
 
 use super::device::GpuDevice;
@@ -13,7 +13,7 @@ use super::kernels::{Kernel, LONGEST_HEAD, LONGEST_LATENT, MOST_RANKED, NONE};
 use super::latent::Latent;
 use super::matrix::{Matrix, TILE};
 use super::per_layer::{PerLayerInput, PerLayerInputs};
-use super::recurrent::{LONGEST_KEY, Parts, Recurrent};
+use super::recurrent_weights::{LONGEST_KEY, Parts, Recurrent};
 use crate::cpu::assistant::Assistant;
 use crate::cpu::block_head as cpu_block;
 use crate::cpu::network::{self as cpu, Mixer};
@@ -40,8 +40,8 @@ pub struct Network {
     pub assistant: Option<Assistant>,
 }
 
-/// Weights of a layer. Vectors are offsets into [`Network::vectors`], or [`NONE`]. A recurrent layer
-/// has its first matrices as `heads`.
+/// Weights of a layer. Vectors are offsets into [`Network::vectors`], or [`NONE`]. Of a recurrent
+/// layer `heads` are the first matrices.
 #[derive(Debug)]
 pub struct Layer {
     /// Index of the kind of attention.
@@ -89,6 +89,7 @@ pub struct Convolution {
 pub enum FeedForward {
     Dense(Dense),
     Experts(Experts),
+    DenseAndExperts(Box<DenseAndExperts>),
     WithSharedExpert(Box<WithSharedExpert>),
 }
 
@@ -109,6 +110,18 @@ pub struct Experts {
     pub down_biases: u32, // [experts, hidden in whole vectors]
     /// Matrices of all experts, concatenated.
     pub experts: Dense,
+}
+
+/// A dense network and experts side by side. Vectors are offsets, as in [`Layer`].
+#[derive(Debug)]
+pub struct DenseAndExperts {
+    pub dense: Dense,
+    pub dense_post_norm: u32,
+    pub experts: Experts,
+    /// Norms of the router's input and of the experts' input.
+    pub router_norm: u32,
+    pub experts_norm: u32,
+    pub experts_post_norm: u32,
 }
 
 /// Routed experts and a shared expert that processes every row.
@@ -135,8 +148,6 @@ pub enum Gate {
     Separate([Matrix; 2]), // [intermediate, hidden] each
 }
 
-const BOTH: &str = "experts beside a dense feed-forward network";
-
 /// First feature of a model that this engine does not support, worded to follow "run".
 pub fn missing(config: &ModelConfig) -> Option<&'static str> {
     if config.recurrence().is_some_and(|recurrence| recurrence.heads.key_size > LONGEST_KEY) {
@@ -147,8 +158,6 @@ pub fn missing(config: &ModelConfig) -> Option<&'static str> {
         Some("draft heads that draft more than 32 tokens in one pass")
     } else if config.block().is_some_and(|block| block.lilicorr().is_some()) {
         Some("LiLiCorr draft heads")
-    } else if config.layers.iter().any(|layer| is_beside_dense(&layer.feed_forward)) {
-        Some(BOTH)
     } else if clusters(config) > MOST_RANKED {
         Some("draft heads with more than 2048 clusters of tokens")
     } else if config.latent().is_none() && config.head_size() > LONGEST_HEAD {
@@ -164,11 +173,6 @@ pub fn missing(config: &ModelConfig) -> Option<&'static str> {
 fn clusters(config: &ModelConfig) -> usize {
     let assistant = config.assistant();
     assistant.and_then(|assistant| assistant.clusters).map_or(0, |clusters| clusters.count)
-}
-
-/// Returns whether a layer has experts beside a dense network.
-fn is_beside_dense(feed_forward: &FeedForwardSpec) -> bool {
-    matches!(feed_forward, FeedForwardSpec::BesideDense { .. })
 }
 
 impl Network {
@@ -377,6 +381,7 @@ impl FeedForward {
         match self {
             Self::Dense(dense) => dense.reads(rows),
             Self::Experts(experts) => experts.reads(rows),
+            Self::DenseAndExperts(both) => both.dense.reads(rows) + both.experts.reads(rows),
             Self::WithSharedExpert(shared) => shared.dense.reads(rows) + shared.experts.reads(rows),
         }
     }
@@ -386,6 +391,7 @@ impl FeedForward {
         match self {
             Self::Dense(dense) => vec![(dense, false)],
             Self::Experts(experts) => vec![(&experts.experts, true)],
+            Self::DenseAndExperts(both) => vec![(&both.dense, false), (&both.experts.experts, true)],
             Self::WithSharedExpert(shared) => vec![(&shared.dense, false), (&shared.experts.experts, true)],
         }
     }
@@ -403,8 +409,17 @@ impl FeedForward {
                     gate: gate.transpose()?,
                 }))
             }
-            cpu::FeedForward::DenseAndExperts(_) => {
-                return Err(Error::NotOnGpu(BOTH));
+            cpu::FeedForward::DenseAndExperts(both) => {
+                let experts = Experts::upload(device, &both.experts, vectors)?;
+                let mut push = |vector: &[f32]| push(vectors, vector);
+                Self::DenseAndExperts(Box::new(DenseAndExperts {
+                    dense: dense(&both.dense)?,
+                    dense_post_norm: push(&both.dense_post_norm),
+                    experts,
+                    router_norm: push(&both.router_norm),
+                    experts_norm: push(&both.experts_norm),
+                    experts_post_norm: push(&both.experts_post_norm),
+                }))
             }
         })
     }

@@ -274,8 +274,8 @@ impl Phases<'_> {
         self.steps.norm.run(pass, &self.norm(weight, pending).params(), [self.rows, 1]);
     }
 
-    /// Attention, or a recurrent layer, over the normed states. The output is added to the residual stream or goes to the
-    /// branch.
+    /// Attention, or a recurrent layer, over the normed states. The output is added to the residual
+    /// stream or goes to the branch.
     fn mix(&self, pass: &mut Dispatches, index: usize, layer: &Layer) {
         let steps = &self.steps.layers[index];
         steps.heads.run(pass, self.rows);

@@ -8,141 +8,18 @@ use wgpu::Buffer;
 
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
-use super::kernels::{Kernel, NONE};
+use super::kernels::Kernel;
 use super::recurrent_memory::Slots;
-use super::state::{ROWS, Rows};
+use super::recurrent_weights::Recurrent;
+use super::state::RecurrentRows;
 use super::step::Step;
 use super::walk::Walk;
-use crate::cpu::network::Mixer;
-use crate::cpu::panels::Panels;
-use crate::cpu::recurrent::{ConvWeights, QK_EPSILON};
+use crate::cpu::recurrent::QK_EPSILON;
 use crate::cpu::simd::LANES;
 use crate::cpu::step::COLUMNS;
 
-/// Most numbers of a key that `recur.wgsl` supports.
-pub const LONGEST_KEY: usize = 128;
-
 /// Channels of a workgroup of `convolve_gates.wgsl`.
 const CHANNELS: usize = 256;
-
-/// Vectors of a recurrent layer, as offsets into the network's, or [`NONE`].
-#[derive(Debug)]
-pub struct Recurrent {
-    /// Weights and bias of the convolution.
-    weights: u32,
-    bias: u32,
-    /// Biases and factors of the inputs of each head's decay.
-    rate_bias: u32,
-    decay: u32,
-    /// Factors of values that go past the matrix (D).
-    skip: u32,
-    norm: u32,
-}
-
-/// Parts of a recurrent layer's mixer.
-pub struct Parts<'a> {
-    pub vectors: Recurrent,
-    /// Matrices of the layer's input: convolved channels, gates and rates.
-    pub inputs: Vec<&'a Panels>,
-    pub output: &'a Panels,
-}
-
-impl<'a> Parts<'a> {
-    /// Parts of `mixer`, whose vectors `push` uploads; `None` for attention.
-    pub fn of(mixer: &'a Mixer, push: &mut impl FnMut(&[f32]) -> u32) -> Option<Self> {
-        let kernel = match mixer {
-            Mixer::ShortConv(conv) => &conv.kernel,
-            Mixer::Delta(delta) => &delta.kernel,
-            Mixer::Mamba(mamba) => &mamba.kernel,
-            Mixer::Attention(_) | Mixer::Latent(_) => return None,
-        };
-        let convolution = Recurrent::of_convolution(kernel, push);
-        Some(match mixer {
-            Mixer::Delta(delta) => Self {
-                vectors: Recurrent {
-                    rate_bias: push(&delta.bias),
-                    decay: push(&delta.decay),
-                    norm: push(&delta.norm),
-                    ..convolution
-                },
-                inputs: vec![&delta.inputs, &delta.gate, &delta.beta, &delta.alpha],
-                output: &delta.output,
-            },
-            Mixer::Mamba(mamba) => Self {
-                vectors: Recurrent {
-                    rate_bias: push(&mamba.bias),
-                    decay: push(&mamba.decay),
-                    skip: push(&mamba.d),
-                    norm: push(&mamba.norm),
-                    ..convolution
-                },
-                inputs: vec![&mamba.inputs, &mamba.gate, &mamba.dt],
-                output: &mamba.output,
-            },
-            Mixer::ShortConv(conv) => {
-                Self { vectors: convolution, inputs: vec![&conv.projection], output: &conv.output }
-            }
-            Mixer::Attention(_) | Mixer::Latent(_) => return None,
-        })
-    }
-}
-
-impl Recurrent {
-    /// Vectors of a layer without state matrices.
-    fn of_convolution(kernel: &ConvWeights, push: &mut impl FnMut(&[f32]) -> u32) -> Self {
-        Self {
-            weights: push(&kernel.weights),
-            bias: kernel.bias.as_ref().map_or(NONE, |bias| push(bias)),
-            rate_bias: NONE,
-            decay: NONE,
-            skip: NONE,
-            norm: NONE,
-        }
-    }
-}
-
-/// Buffers of the rows of a pass, which all recurrent layers share.
-#[derive(Debug)]
-pub struct RecurrentRows {
-    /// Numbers per row of `projected`.
-    stride: usize,
-    /// Outputs of a layer's first matrices: channels, gates and rates, each in whole vectors.
-    pub projected: Buffer, // [rows, stride]
-    convolved: Buffer,   // [rows, channels]
-    rates: Buffer,       // [rows, 2 * values + keys]
-    corrections: Buffer, // [rows, values * value_size]
-    /// Output of the state matrices.
-    given: Buffer, // [rows, values * value_size]
-    /// Input of the layer's last matrix.
-    pub mixed: Rows, // values * value_size, or channels
-}
-
-impl RecurrentRows {
-    /// # Errors
-    /// `Error::Compute` when the device has no room.
-    pub fn new(device: &GpuDevice, recurrence: &Recurrence) -> Result<Self> {
-        let Recurrence { kind, channels, heads, .. } = recurrence;
-        let [channels, width] = [*channels, heads.value_width()];
-        let [rates, whole] = [heads.values, channels].map(|count| count.next_multiple_of(LANES));
-        let (stride, mixed) = match kind {
-            RecurrentKind::ShortConv => ((3 * channels).next_multiple_of(LANES), channels),
-            RecurrentKind::Delta => (whole + width + 2 * rates, width),
-            RecurrentKind::Mamba => (whole + width + rates, width),
-        };
-        let numbers = |width: usize| device.buffer(4 * ROWS * width);
-        // Without state matrices, kernels convolve on the way to the last matrix.
-        let convolved = if width == 0 { 0 } else { channels };
-        Ok(Self {
-            stride,
-            projected: numbers(stride)?,
-            convolved: numbers(convolved)?,
-            rates: numbers(2 * heads.values + heads.keys)?,
-            corrections: numbers(width)?,
-            given: numbers(width)?,
-            mixed: Rows::new(device, ROWS, mixed)?,
-        })
-    }
-}
 
 /// Buffers that the kernels of a recurrent layer are bound to.
 pub struct Bound<'a> {

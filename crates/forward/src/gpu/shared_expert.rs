@@ -49,7 +49,15 @@ impl SharedExpertSteps {
             hidden: config.hidden,
             dense: DenseSteps::new(device, &shared.dense, state, &buffers.gated, config, to)?,
             gate: gate.transpose()?,
-            experts: ExpertSteps::new(device, &shared.experts, vectors, state, config, false)?,
+            experts: ExpertSteps::new(
+                device,
+                &shared.experts,
+                vectors,
+                state,
+                config,
+                &state.normed,
+                Out::Add(&state.hidden),
+            )?,
         })
     }
 

@@ -1,14 +1,15 @@
 //! Activation buffers of a pass on the device, allocated once.
 
 use foretoken_model::error::Result;
-use foretoken_model::{Convolution, Experts, HeadKind, KeyHeads, ModelConfig};
+use foretoken_model::{
+    Convolution, Experts, FeedForwardSpec, HeadKind, KeyHeads, ModelConfig, Recurrence, RecurrentKind,
+};
 use wgpu::Buffer;
 
 use super::device::GpuDevice;
 use super::latent::LatentState;
 use super::network::Network;
 use super::per_layer::PerLayerBuffers;
-use super::recurrent::RecurrentRows;
 use crate::cpu::activations::BLOCK;
 use crate::cpu::panels::Format;
 use crate::cpu::simd::LANES;
@@ -93,6 +94,15 @@ pub struct Shared {
     pub gates: Buffer, // [rows, LANES]
 }
 
+/// Buffers of a dense network beside experts.
+#[derive(Debug)]
+pub struct BesideDense {
+    pub gated: Gated,
+    pub dense_output: Rows,     // hidden
+    pub router_input: Rows,     // hidden
+    pub experts_output: Buffer, // [rows, hidden in whole vectors]
+}
+
 /// Buffers of experts. A slot is one row at one expert.
 #[derive(Debug)]
 pub struct Routed {
@@ -102,6 +112,49 @@ pub struct Routed {
     pub slots: Buffer,   // [slots, 3]: see `arrange.wgsl`
     pub slot_of: Buffer, // [rows, top_k]
     pub given: Buffer,   // [slots, hidden in whole vectors]
+}
+
+/// Buffers of the rows of a pass, which all recurrent layers share.
+#[derive(Debug)]
+pub struct RecurrentRows {
+    /// Numbers per row of `projected`.
+    pub stride: usize,
+    /// Outputs of a layer's first matrices: channels, gates and rates, each in whole vectors.
+    pub projected: Buffer, // [rows, stride]
+    pub convolved: Buffer,   // [rows, channels]
+    pub rates: Buffer,       // [rows, 2 * values + keys]
+    pub corrections: Buffer, // [rows, values * value_size]
+    /// Output of the state matrices.
+    pub given: Buffer, // [rows, values * value_size]
+    /// Input of the layer's last matrix.
+    pub mixed: Rows, // values * value_size, or channels
+}
+
+impl RecurrentRows {
+    /// # Errors
+    /// `Error::Compute` when the device has no room.
+    pub fn new(device: &GpuDevice, recurrence: &Recurrence) -> Result<Self> {
+        let Recurrence { kind, channels, heads, .. } = recurrence;
+        let [channels, width] = [*channels, heads.value_width()];
+        let [rates, whole] = [heads.values, channels].map(|count| count.next_multiple_of(LANES));
+        let (stride, mixed) = match kind {
+            RecurrentKind::ShortConv => ((3 * channels).next_multiple_of(LANES), channels),
+            RecurrentKind::Delta => (whole + width + 2 * rates, width),
+            RecurrentKind::Mamba => (whole + width + rates, width),
+        };
+        let numbers = |width: usize| device.buffer(4 * ROWS * width);
+        // Without state matrices, kernels convolve on the way to the last matrix.
+        let convolved = if width == 0 { 0 } else { channels };
+        Ok(Self {
+            stride,
+            projected: numbers(stride)?,
+            convolved: numbers(convolved)?,
+            rates: numbers(2 * heads.values + heads.keys)?,
+            corrections: numbers(width)?,
+            given: numbers(width)?,
+            mixed: Rows::new(device, ROWS, mixed)?,
+        })
+    }
 }
 
 /// Buffers of a pass over up to [`ROWS`] rows.
@@ -127,6 +180,8 @@ pub struct State {
     pub gated: Gated,
     pub routed: Option<Routed>,
     pub shared: Option<Shared>,
+    /// `None` without a dense network beside experts.
+    pub beside: Option<BesideDense>,
     /// Per-layer inputs, in families that have them.
     pub per_layer: Option<PerLayerBuffers>,
     /// `None` without recurrent layers.
@@ -204,6 +259,18 @@ impl State {
             let gates = device.buffer(4 * ROWS * LANES)?;
             Ok(Shared { gated: Gated::new(device, ROWS, shared.width, is_separate)?, gates })
         });
+        let beside = config.layers.iter().find_map(|layer| match layer.feed_forward {
+            FeedForwardSpec::BesideDense { width, .. } => Some(width),
+            _ => None,
+        });
+        let beside = beside.map(|width| -> Result<_> {
+            Ok(BesideDense {
+                gated: Gated::new(device, ROWS, width, is_separate)?,
+                dense_output: rows(config.hidden)?,
+                router_input: rows(config.hidden)?,
+                experts_output: numbers(config.hidden)?,
+            })
+        });
         let head = config.draft_head.as_ref();
         let joins = head.is_some_and(|head| head.eagle3().is_some() || head.kind == HeadKind::Mtp);
         let unconvolved = config.block().and_then(|block| block.convolution).map(|sizes| -> Result<_> {
@@ -222,6 +289,7 @@ impl State {
             mixed: rows(config.heads * config.head_size())?,
             gated: Gated::new(device, gated, widest, is_separate)?,
             shared: shared.transpose()?,
+            beside: beside.transpose()?,
             routed: experts.map(|experts| Routed::new(device, experts, config.hidden)).transpose()?,
             per_layer: PerLayerBuffers::new(device, config)?,
             recurrent: config.recurrence().map(|sizes| RecurrentRows::new(device, sizes)).transpose()?,

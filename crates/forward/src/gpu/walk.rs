@@ -34,7 +34,7 @@ pub struct Walk {
     pub first_visit: usize,
 }
 
-/// What a chunk begins with and leaves behind.
+/// States and records that a chunk begins with and leaves behind.
 struct ChunkPlan<'a> {
     tree: &'a TokenTree,
     plan: &'a StatePlan,

@@ -1,5 +1,5 @@
-// Gated short convolution (LFM2): c * conv(b * v) of rows [b, c, v], as f32 and quantised to 8 bits.
-// One workgroup per row and 256 channels.
+// Gated short convolution (LFM2): c * conv(b * v) of rows [b, c, v], as f32 and quantised to 8
+// bits. One workgroup per row and 256 channels.
 
 struct Params {
     sizes: Sizes,

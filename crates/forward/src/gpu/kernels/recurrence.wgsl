@@ -17,8 +17,8 @@ const SHORT = 0u;
 const DELTA = 1u;
 const MAMBA = 2u;
 
-// Kinds of a word, in its highest bits; the others are the number of a row of the pass, of a record,
-// or of a state, or of a row of the states' tails.
+// Kinds of a word, in its highest bits; the others are the number of a row of the pass, of a
+// record, of a state, or of a row of the states' tails.
 const ZERO = 0u;
 const ROW = 1u;
 const RECORD = 2u;
