@@ -100,7 +100,7 @@ fn every_family_has_the_cpus_bits_in_any_chunks() {
 #[test]
 fn a_text_with_a_picture_has_the_cpus_bits_in_any_chunks() {
     let folder = tempfile::tempdir().unwrap();
-    // Positions by row and column, embeddings that are looked up on the device, and per-layer inputs.
+    // Positions by row and column, embeddings looked up on the device, and per-layer inputs.
     for label in ["qwen3vl", "qwen2", "gemma4"] {
         let source = family(label).gguf(folder.path(), GgmlDType::Q8_0);
         let hidden = source.config().unwrap().hidden;

@@ -2,8 +2,6 @@
 //! the target's embedding and a hidden state as input, and returns the hidden state for the next
 //! step.
 
-use std::ops::Range;
-
 use foretoken_model::ModelConfig;
 use foretoken_model::error::Result;
 use wgpu::Buffer;
@@ -11,6 +9,7 @@ use wgpu::Buffer;
 use super::clusters::ClusterSteps;
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
+use super::head_input::HeadRows;
 use super::kv_rows::KvColumns;
 use super::matrix::Matrix;
 use super::memory::Memory;
@@ -20,7 +19,6 @@ use super::state::{ROWS, Rows, State};
 use super::step::Quantise;
 use crate::cpu::assistant::Assistant;
 use crate::cpu::simd::LANES;
-use crate::tree::TokenTree;
 use crate::{Features, HeadInput};
 
 /// Kernels of an assistant before and after its layers.
@@ -79,23 +77,15 @@ impl AssistantSteps {
         }))
     }
 
-    /// Uploads the input of `nodes`, rows `rows` of the head input: embeddings and states, or the
-    /// target's keys and values.
+    /// Uploads the rows of the head input: embeddings and states, or the target's keys and values.
     ///
     /// # Errors
     /// As `StoredRows::row`.
-    pub fn write(
-        &self,
-        device: &GpuDevice,
-        assistant: &Assistant,
-        tree: &TokenTree,
-        nodes: Range<usize>,
-        (head_input, rows): (HeadInput<'_>, Range<usize>),
-    ) -> Result<()> {
-        match head_input {
-            HeadInput::Own(states) => self.write_states(device, assistant, tree, nodes, (states, rows)),
+    pub fn write(&self, device: &GpuDevice, assistant: &Assistant, of: &HeadRows<'_>) -> Result<()> {
+        match of.head_input {
+            HeadInput::Own(states) => self.write_states(device, assistant, of, states),
             HeadInput::Target(features) => {
-                let kv = rows.flat_map(|row| &features.row(row)[self.carried..]);
+                let kv = of.rows.clone().flat_map(|row| &features.row(row)[self.carried..]);
                 device.write(&self.kv, kv.copied().map(f32::to_bits));
                 Ok(())
             }
@@ -106,14 +96,14 @@ impl AssistantSteps {
         &self,
         device: &GpuDevice,
         assistant: &Assistant,
-        tree: &TokenTree,
-        nodes: Range<usize>,
-        (states, rows): (Features<'_>, Range<usize>),
+        of: &HeadRows<'_>,
+        states: Features<'_>,
     ) -> Result<()> {
         let (carried, width) = (self.carried, self.input.width);
-        let mut inputs = vec![0.0; rows.len() * width];
-        for ((node, row), out) in nodes.zip(rows).zip(inputs.chunks_exact_mut(width)) {
-            let embedding = assistant.embedding.row(tree.token(node) as usize)?;
+        let mut inputs = vec![0.0; of.rows.len() * width];
+        let rows = of.nodes.clone().zip(of.rows.clone());
+        for ((node, row), out) in rows.zip(inputs.chunks_exact_mut(width)) {
+            let embedding = assistant.embedding.row(of.tree.token(node) as usize)?;
             out.iter_mut().zip(&embedding[..carried]).for_each(|(to, number)| *to = number * self.scale);
             out[carried..2 * carried].copy_from_slice(states.row(row));
         }

@@ -25,8 +25,7 @@ pub struct AttentionSteps {
     runs: RunSteps,
     /// For heads that are not whole blocks.
     quantise: Option<Quantise>,
-    /// `None` in a layer that reads another layer's cache.
-    pub gather: Option<Step>,
+    pub gather: Step,
 }
 
 /// Buffers of attention beside the caches, shared by all layers.
@@ -63,7 +62,7 @@ impl AttentionSteps {
     pub fn new(
         device: &GpuDevice,
         layer: &Layer,
-        (cache, is_own): (&Cache, bool),
+        cache: &Cache,
         vectors: &Buffer,
         state: &State,
         buffers: &AttentionBuffers,
@@ -74,14 +73,13 @@ impl AttentionSteps {
         let rope = [heads, &state.angles[layer.kind], vectors, &buffers.nodes, &cache.keys, &cache.values];
         let together = config.attention_parts().head_norms == HeadNorms::Together;
         let norm_heads = || Step::new(device, Kernel::NormHeads, &[heads, vectors]);
-        let gather = || Step::new(device, Kernel::Gather, &[&buffers.nodes, &cache.keys, &cache.values]);
         let unaligned = !size.is_multiple_of(BLOCK);
         Ok(Self {
             norm_heads: together.then(norm_heads).transpose()?,
             rope: Step::new(device, Kernel::Rope, &rope)?,
             runs: RunSteps::new(device, heads, cache, &buffers.nodes, &buffers.parts, vectors, mixed)?,
             quantise: unaligned.then(|| Quantise::new(device, mixed)).transpose()?,
-            gather: is_own.then(gather).transpose()?,
+            gather: Step::new(device, Kernel::Gather, &[&buffers.nodes, &cache.keys, &cache.values])?,
         })
     }
 

@@ -176,6 +176,12 @@ impl GpuDevice {
         if self.guarantees.any_tile { &TILES } else { &TILES[..1] }
     }
 
+    /// Rows per tile of the kernel that runs `rows` rows.
+    pub(super) fn tile_of(&self, rows: usize) -> usize {
+        let tiles = self.tiles();
+        tiles.iter().copied().find(|&size| size >= rows).unwrap_or_else(|| tiles[tiles.len() - 1])
+    }
+
     pub(super) fn pipelines(&self) -> &Pipelines {
         &self.pipelines
     }

@@ -11,9 +11,9 @@ use wgpu::Buffer;
 
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
-use super::inputs::Inputs;
 use super::kernels::Kernel;
 use super::matrix::Matrix;
+use super::network::Network;
 use super::product::{Out, Product};
 use super::state::{ROWS, Rows, State};
 use super::step::{Quantise, Step};
@@ -22,7 +22,7 @@ use crate::cpu::network as cpu;
 use crate::cpu::reference::rms_norm;
 use crate::cpu::simd::LANES;
 use crate::tree::TokenTree;
-use crate::{Features, HeadInput};
+use crate::{Features, HeadInput, MediaRows};
 
 /// Kernels of a head that drafts token by token.
 pub struct HeadInputSteps {
@@ -36,7 +36,7 @@ pub struct HeadInputSteps {
     concat: Step,
 }
 
-/// What comes before or after both halves are concatenated.
+/// Work before or after both halves are concatenated.
 enum Way {
     /// An EAGLE-3 head fuses the target's states before. Its attention reads both halves.
     Eagle3 {
@@ -48,6 +48,17 @@ enum Way {
     },
     /// An MTP block projects both halves to the state that enters its layer.
     Mtp(Product),
+}
+
+/// Rows of a head's pass whose inputs are uploaded.
+pub struct HeadRows<'a> {
+    pub tree: &'a TokenTree,
+    pub nodes: Range<usize>,
+    /// Embeddings of pictures among the nodes.
+    pub media: &'a MediaRows,
+    pub head_input: HeadInput<'a>,
+    /// Rows of the head input.
+    pub rows: Range<usize>,
 }
 
 impl HeadInputSteps {
@@ -99,16 +110,9 @@ impl HeadInputSteps {
         matches!(self.way, Way::Eagle3 { .. })
     }
 
-    /// Uploads the embeddings of `nodes`, pictures among them, and rows `rows` of the head inputs.
-    pub fn write(
-        &self,
-        to: &Inputs<'_>,
-        tree: &TokenTree,
-        nodes: Range<usize>,
-        head_input: HeadInput<'_>,
-        rows: Range<usize>,
-    ) {
-        let Inputs { device, network, state, media, .. } = *to;
+    /// Uploads the embeddings of the nodes, pictures among them, and the rows of the head input.
+    pub fn write(&self, device: &GpuDevice, network: &Network, state: &State, of: HeadRows<'_>) {
+        let HeadRows { tree, nodes, media, head_input, rows } = of;
         let (width, halves) = &self.halves;
         let Some(embedding) = &network.embedding else { unreachable!("a head's embedding is not here") };
         let mut embeddings = vec![0.0; rows.len() * width];
@@ -125,11 +129,11 @@ impl HeadInputSteps {
         device.write(halves, embeddings.into_iter().map(f32::to_bits));
         match (&self.way, head_input) {
             (Way::Eagle3 { norms, states, .. }, HeadInput::Target(features)) => {
-                self.write_states(device, features, rows, norms, (&states.plain, states.width));
+                self.write_states(device, features, rows, norms, &states.plain, states.width);
             }
             (_, HeadInput::Own(features) | HeadInput::Target(features)) => {
-                let to = (&state.hidden, self.hidden.next_multiple_of(LANES));
-                self.write_states(device, features, rows, &[], to);
+                let width = self.hidden.next_multiple_of(LANES);
+                self.write_states(device, features, rows, &[], &state.hidden, width);
             }
         }
     }
@@ -142,7 +146,8 @@ impl HeadInputSteps {
         features: Features<'_>,
         rows: Range<usize>,
         norms: &[Vec<f32>],
-        (to, width): (&Buffer, usize),
+        to: &Buffer,
+        width: usize,
     ) {
         let mut states = vec![0.0; rows.len() * width];
         for (row, out) in rows.zip(states.chunks_exact_mut(width)) {

@@ -9,7 +9,7 @@ use super::assistant::AssistantSteps;
 use super::block::Block;
 use super::chunk::Chunk;
 use super::device::GpuDevice;
-use super::head_input::HeadInputSteps;
+use super::head_input::{HeadInputSteps, HeadRows};
 use super::network::Network;
 use super::state::State;
 use crate::cpu::panels::Panels;
@@ -55,11 +55,14 @@ impl Inputs<'_> {
         if let (Some(steps), Some(assistant), Some(head_input)) =
             (self.assistant, &self.network.assistant, &head_input)
         {
-            steps.write(self.device, assistant, tree, nodes.clone(), head_input.clone())?;
+            let (head_input, rows) = head_input.clone();
+            let of = HeadRows { tree, nodes: nodes.clone(), media: self.media, head_input, rows };
+            steps.write(self.device, assistant, &of)?;
         }
         match (self.head_steps, self.block, head_input) {
             (Some(head_steps), _, Some((head_input, rows))) => {
-                head_steps.write(self, tree, nodes.clone(), head_input, rows);
+                let of = HeadRows { tree, nodes: nodes.clone(), media: self.media, head_input, rows };
+                head_steps.write(self.device, self.network, self.state, of);
             }
             (_, Some(block), Some((head_input, rows))) => {
                 block.write(self.device, head_input.features(), rows)
@@ -71,7 +74,13 @@ impl Inputs<'_> {
             }
         }
         if let (Some(inputs), Some(buffers)) = (&self.network.per_layer, &self.state.per_layer) {
-            buffers.write(self.device, &inputs.table, tree, nodes.clone())?;
+            let mut rows = Vec::with_capacity(nodes.len() * buffers.columns);
+            for node in nodes.clone() {
+                // The table may have more layers than the model runs.
+                let row = inputs.table.row(tree.token(node) as usize)?;
+                rows.extend_from_slice(&row[..buffers.columns]);
+            }
+            self.device.write(&buffers.table, rows.into_iter().map(f32::to_bits));
         }
         if let Some(latent) = &self.state.latent {
             latent.write(self.device, self.config.heads, nodes.len());

@@ -3,7 +3,7 @@
 //! to values by another matrix of each head.
 
 use foretoken_model::error::Result;
-use foretoken_model::{Latent as Sizes, ModelConfig, RotaryLayout};
+use foretoken_model::{Latent as Sizes, RotaryLayout};
 use wgpu::Buffer;
 
 use super::attention::{AttentionBuffers, Visibility};
@@ -11,51 +11,14 @@ use super::cache::Cache;
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
 use super::kernels::{Kernel, NONE};
-use super::matrix::Matrix;
+use super::latent_state::{LatentState, width};
+use super::latent_weights::Latent;
 use super::norm::Norm;
-use super::product::{Out, Product, SlotProduct, fitting};
+use super::product::{Out, Product, SlotProduct};
 use super::runs::Attention;
-use super::state::{ROWS, Rows, State};
+use super::state::{Rows, State};
 use super::step::{Quantise, Step};
-use crate::cpu::latent as cpu;
-use crate::cpu::panels::Panels;
 use crate::cpu::simd::LANES;
-
-/// Weights of a layer. Vectors are offsets into the vectors of the network.
-#[derive(Debug)]
-pub struct Latent {
-    /// Index of the kind of attention.
-    pub kind: usize,
-    sizes: Sizes,
-    /// Low-rank projection of queries and its norm.
-    low_rank: Option<(Matrix, u32)>, // [queries, hidden], [queries]
-    queries: Matrix, // [heads * (plain + turned), queries or hidden]
-    /// Projection to the latent and to the key's rotated part.
-    latents: Matrix, // [size + turned, hidden]
-    norm: u32,       // [size]
-    /// Key projections of all heads, applied to queries.
-    keys: Matrix, // [heads, size, plain]
-    /// Value projections of all heads, applied to mixed latents.
-    values: Matrix, // [heads, value, size]
-}
-
-/// Buffers of a pass, shared by all layers.
-#[derive(Debug)]
-pub struct LatentState {
-    sizes: Sizes,
-    /// Low-rank queries, and their norms.
-    low_rank: Option<(Buffer, Rows)>, // [rows, queries in whole vectors]; queries
-    queries: Buffer, // [rows, heads * (plain + turned) in whole vectors]
-    latents: Buffer, // [rows, size + turned in whole vectors]
-    /// Unrotated parts of queries, one for each row and head.
-    plain: Rows, // plain
-    absorbed: Buffer, // [rows, heads, size + turned in whole vectors]
-    /// One for each row and head.
-    mixed: Rows, // size
-    pub values: Rows, // heads * value
-    /// Rows at heads, as `slots.wgsl` reads them: the slots of a head are adjacent.
-    slots: Buffer, // [heads, rows, 3]
-}
 
 /// Kernels of a layer, bound to its cache.
 pub struct LatentSteps {
@@ -73,81 +36,6 @@ pub struct LatentSteps {
     norm: u32,
     /// Numbers that the buffer of parts has room for.
     room: usize,
-}
-
-impl Latent {
-    /// Uploads a layer's weights.
-    ///
-    /// # Errors
-    /// As [`Matrix::upload`].
-    pub fn upload(device: &GpuDevice, of: &cpu::Latent, vectors: &mut Vec<f32>) -> Result<Self> {
-        let mut push = |vector: &[f32]| {
-            let at = vectors.len() as u32;
-            vectors.extend(vector);
-            at
-        };
-        let stack = |matrices: &[Panels]| Matrix::stack(device, &matrices.iter().collect::<Vec<_>>());
-        let low_rank = of.q_a.as_ref().map(|(matrix, norm)| (Matrix::upload(device, matrix), push(norm)));
-        Ok(Self {
-            kind: of.kind,
-            sizes: of.sizes,
-            low_rank: low_rank.map(|(matrix, norm)| Result::Ok((matrix?, norm))).transpose()?,
-            queries: Matrix::upload(device, &of.q_b)?,
-            latents: Matrix::upload(device, &of.kv_a)?,
-            norm: push(&of.kv_a_norm),
-            keys: stack(&of.k_b)?,
-            values: stack(&of.v_b)?,
-        })
-    }
-
-    /// Matrices whose inputs are rows.
-    pub fn of_rows(&self) -> impl Iterator<Item = &Matrix> {
-        self.low_rank.iter().map(|(matrix, _)| matrix).chain([&self.queries, &self.latents])
-    }
-
-    /// Matrices of all heads, whose inputs are rows at heads.
-    pub fn of_heads(&self) -> [&Matrix; 2] {
-        [&self.keys, &self.values]
-    }
-
-    pub fn matrices(&self) -> impl Iterator<Item = &Matrix> {
-        self.of_rows().chain(self.of_heads())
-    }
-}
-
-impl LatentState {
-    /// # Errors
-    /// `Error::Compute` when the device has no room.
-    pub fn new(device: &GpuDevice, config: &ModelConfig, sizes: Sizes) -> Result<Self> {
-        let heads = config.heads;
-        let numbers = |length: usize| device.buffer(4 * ROWS * length.next_multiple_of(LANES));
-        let low_rank = |length| Result::Ok((numbers(length)?, Rows::new(device, ROWS, length)?));
-        let width = width(sizes);
-        Ok(Self {
-            sizes,
-            low_rank: sizes.queries.map(low_rank).transpose()?,
-            queries: numbers(heads * sizes.query())?,
-            latents: numbers(width)?,
-            plain: Rows::new(device, heads * ROWS, sizes.plain)?,
-            absorbed: device.buffer(4 * ROWS * heads * width)?,
-            mixed: Rows::new(device, heads * ROWS, sizes.size)?,
-            values: Rows::new(device, ROWS, heads * sizes.value)?,
-            slots: device.buffer(12 * heads * ROWS)?,
-        })
-    }
-
-    /// Uploads the slots of a pass over `rows`.
-    pub fn write(&self, device: &GpuDevice, heads: usize, rows: usize) {
-        let tile = fitting(device.tiles(), rows);
-        let slot = |head: usize| {
-            move |row: usize| {
-                let begins = row.is_multiple_of(tile);
-                [row * heads + head, head, if begins { tile.min(rows - row) } else { 0 }]
-            }
-        };
-        let words = (0..heads).flat_map(|head| (0..rows).flat_map(slot(head)));
-        device.write(&self.slots, words.map(|word| word as u32));
-    }
 }
 
 impl LatentSteps {
@@ -221,7 +109,7 @@ impl LatentSteps {
         self.round_plain.run(pass, rows * heads);
         let tile = self.keys.tile(rows);
         self.keys.run(pass, rows * heads, tile);
-        self.attend(pass, &own.attention(visibility));
+        self.attend(pass, &attention(visibility, own.sizes));
         self.values.run(pass, rows * heads, tile);
         self.round_values.run(pass, rows);
     }
@@ -268,36 +156,23 @@ impl LatentSteps {
     }
 }
 
-impl LatentState {
-    /// Attention over the cached latents.
-    fn attention(&self, visibility: &Visibility<'_>) -> Attention {
-        let Visibility { config, rows, cached, longest, chain, .. } = *visibility;
-        Attention {
-            heads: config.heads,
-            kv_heads: 1,
-            head_size: self.sizes.size,
-            stride: width(self.sizes),
-            gates: None,
-            sinks: NONE,
-            width: config.heads * self.sizes.size,
-            scale: config.query_scale,
-            rows,
-            cached,
-            longest,
-            chain,
-            window: None,
-            bidirectional: false,
-        }
+/// Attention over the cached latents.
+fn attention(visibility: &Visibility<'_>, sizes: Sizes) -> Attention {
+    let Visibility { config, rows, cached, longest, chain, .. } = *visibility;
+    Attention {
+        heads: config.heads,
+        kv_heads: 1,
+        head_size: sizes.size,
+        stride: width(sizes),
+        gates: None,
+        sinks: NONE,
+        width: config.heads * sizes.size,
+        scale: config.query_scale,
+        rows,
+        cached,
+        longest,
+        chain,
+        window: None,
+        bidirectional: false,
     }
-}
-
-impl Latent {
-    fn heads(&self) -> usize {
-        self.keys.panels * LANES / self.sizes.size
-    }
-}
-
-/// Numbers of a cached position, and of a query over latents.
-fn width(sizes: Sizes) -> usize {
-    (sizes.size + sizes.turned).next_multiple_of(LANES)
 }

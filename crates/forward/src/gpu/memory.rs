@@ -15,16 +15,16 @@ use crate::cpu::simd::LANES;
 
 /// Kernels of a layer that are bound to its cache.
 pub enum CachedSteps {
-    Attention(AttentionSteps),
+    Attention(Box<AttentionSteps>),
     Latent(Box<LatentSteps>),
 }
 
 impl CachedSteps {
-    /// Copies positions over others; `None` in a layer that reads another layer's cache.
-    fn gather(&self) -> Option<&Step> {
+    /// Copies positions over others.
+    fn gather(&self) -> &Step {
         match self {
-            Self::Attention(steps) => steps.gather.as_ref(),
-            Self::Latent(steps) => Some(&steps.gather),
+            Self::Attention(steps) => &steps.gather,
+            Self::Latent(steps) => &steps.gather,
         }
     }
 }
@@ -90,21 +90,14 @@ impl Memory {
         if self.attention.is_none() {
             let (vectors, buffers) = (&network.vectors, &self.buffers);
             let bind = |(index, layer): (usize, &Layer)| -> Result<_> {
-                let of = config.cache_of(index);
-                let Some(cache) = &self.caches[of] else { return Ok(None) };
+                let Some(cache) = &self.caches[config.cache_of(index)] else { return Ok(None) };
                 Ok(Some(match &layer.latent {
                     Some(latent) => CachedSteps::Latent(Box::new(LatentSteps::new(
                         device, latent, cache, vectors, state, buffers,
                     )?)),
-                    None => CachedSteps::Attention(AttentionSteps::new(
-                        device,
-                        layer,
-                        (cache, of == index),
-                        vectors,
-                        state,
-                        buffers,
-                        config,
-                    )?),
+                    None => CachedSteps::Attention(Box::new(AttentionSteps::new(
+                        device, layer, cache, vectors, state, buffers, config,
+                    )?)),
                 }))
             };
             let bound = network.layers.iter().enumerate().map(bind).collect::<Result<_>>()?;
@@ -127,13 +120,12 @@ impl Memory {
         device.write(&self.buffers.nodes, pairs.iter().copied());
         let mut recording = Recording::new(device);
         for (index, layer) in self.attention().iter().enumerate() {
-            let gather = layer.as_ref().and_then(CachedSteps::gather);
-            let (Some(gather), Some(keys)) = (gather, config.cached_keys(index)) else { continue };
+            let (Some(layer), Some(keys)) = (layer, config.cached_keys(index)) else { continue };
             let is_joint = keys.hold_values.is_some();
             let size = if is_joint { keys.size.next_multiple_of(LANES) } else { keys.size };
             let (kv_heads, of_head) = (keys.count, size / 2);
             let params = [kv_heads as u32, of_head as u32, pairs.len() as u32 / 2, u32::from(!is_joint)];
-            gather.run(recording.pass(), &params, [(kv_heads * of_head).div_ceil(64), 1]);
+            layer.gather().run(recording.pass(), &params, [(kv_heads * of_head).div_ceil(64), 1]);
         }
         recording.end();
         device.check()

@@ -12,10 +12,11 @@
 //!   of every layer with attention, [`recurrent_memory`] the states of the others.
 //! - Pass: [`inputs`] uploads what the rows of a [`chunk`] need, [`embed`] looks up embeddings,
 //!   [`pictures`] replaces those of pictures. [`pass`] encodes the layers: [`norm`], [`attention`]
-//!   over [`runs`], over a [`latent`], or a [`recurrent`] layer along a [`walk`]; [`feed_forward`]
-//!   with its [`gate`], [`experts`], a [`shared_expert`] or [`dense_and_experts`], and inputs of their own ([`per_layer`]).
-//!   [`head_input`] begins the pass of a draft head, [`block`] is the rest of a head that drafts
-//!   blocks, [`assistant`] that of Gemma 4's assistants, with [`clusters`] of tokens.
+//!   over [`runs`], over a [`latent`], or a [`recurrent`] layer along a [`walk`]; [`feed_forward`],
+//!   [`dense`] or with [`experts`], a [`shared_expert`] or [`dense_and_experts`]; and inputs of
+//!   their own ([`per_layer`]). [`head_input`] begins the pass of a draft head, [`block`] is the
+//!   rest of a head that drafts blocks, [`assistant`] that of Gemma 4's assistants, with
+//!   [`clusters`] of tokens.
 //! - Outputs: [`scores`] returns logits, [`outputs`] everything else, with the keys and values of
 //!   [`kv_rows`]. [`model`] combines the parts.
 
@@ -25,6 +26,7 @@ mod block;
 mod cache;
 mod chunk;
 mod clusters;
+mod dense;
 mod dense_and_experts;
 mod device;
 mod dispatches;
@@ -41,6 +43,8 @@ mod inputs;
 mod kernels;
 mod kv_rows;
 mod latent;
+mod latent_state;
+mod latent_weights;
 mod matrix;
 mod memory;
 mod model;

@@ -249,10 +249,9 @@ impl Executor for GpuExecutor {
             true => want.subset,
             false => LogitSubset::Everything,
         };
-        self.vocabulary = match subset {
-            LogitSubset::Everything => self.config.vocabulary,
-            _ => self.config.vocabulary.min(want.vocabulary),
-        };
+        let clusters = self.assistant.as_ref().and_then(|assistant| assistant.clusters.as_ref());
+        let ids = if clusters.is_some() { usize::MAX } else { want.vocabulary };
+        self.vocabulary = self.config.vocabulary.min(ids);
         for start in (first..tree.len()).step_by(at_once) {
             let nodes = start..tree.len().min(start + at_once);
             let mut chunk = Chunk::new(tree, at, nodes.clone(), &wanted);

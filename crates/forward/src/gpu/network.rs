@@ -5,14 +5,13 @@ use std::collections::HashSet;
 
 use foretoken_model::error::{Error, Result};
 use foretoken_model::tables::outer::{EMBEDDING, OUTPUT};
-use foretoken_model::{Convolution as Sizes, ModelConfig, Weights};
+use foretoken_model::{Convolution as Sizes, ModelConfig, StoredRows, Weights};
 use wgpu::Buffer;
 
 use super::device::GpuDevice;
 use super::kernels::{Kernel, LONGEST_HEAD, LONGEST_LATENT, MOST_RANKED, NONE};
-use super::latent::Latent;
+use super::latent_weights::Latent;
 use super::matrix::{Matrix, TILE};
-use super::per_layer::{PerLayerInput, PerLayerInputs};
 use super::recurrent_weights::{LONGEST_KEY, Parts, Recurrent};
 use crate::cpu::assistant::Assistant;
 use crate::cpu::block_head as cpu_block;
@@ -74,6 +73,25 @@ pub struct Layer {
     pub latent: Option<Latent>,
     /// Convolutions around attention and around the feed-forward network.
     pub convolutions: Option<[Convolution; 2]>,
+}
+
+/// Weights that compute the inputs of all layers.
+#[derive(Debug)]
+pub struct PerLayerInputs {
+    pub table: StoredRows,  // [tokens, layers * width]
+    pub projection: Matrix, // [layers * width, hidden]
+    /// Norm of the projection: its offset in [`Network::vectors`].
+    pub norm: u32, // [width]
+}
+
+/// A layer's part of the inputs: `projection * (activation(gate * state) * input)`, added to the
+/// state after a norm.
+#[derive(Debug)]
+pub struct PerLayerInput {
+    pub gate: Matrix,       // [width, hidden]
+    pub projection: Matrix, // [hidden, width]
+    /// Offset of the norm in [`Network::vectors`].
+    pub norm: u32, // [hidden]
 }
 
 /// A dynamic causal convolution before and after a part of a layer.
@@ -367,6 +385,24 @@ impl Layer {
     }
 }
 
+impl PerLayerInputs {
+    /// Uploads the weights, but not the table.
+    fn upload(device: &GpuDevice, inputs: cpu::PerLayerInputs, vectors: &mut Vec<f32>) -> Result<Self> {
+        let cpu::PerLayerInputs { table, projection, norm } = inputs;
+        let projection = Matrix::upload(device, &projection)?;
+        Ok(Self { table, projection, norm: push(vectors, &norm) })
+    }
+}
+
+impl PerLayerInput {
+    /// Uploads a layer's weights.
+    fn upload(device: &GpuDevice, input: &cpu::PerLayerInput, vectors: &mut Vec<f32>) -> Result<Self> {
+        let [gate, projection] =
+            [&input.gate, &input.projection].map(|panels| Matrix::upload(device, panels));
+        Ok(Self { gate: gate?, projection: projection?, norm: push(vectors, &input.norm) })
+    }
+}
+
 impl Convolution {
     fn upload(device: &GpuDevice, convolution: &cpu_block::Convolution) -> Result<Self> {
         let base = device.buffer(4 * convolution.base.len())?;
@@ -485,7 +521,7 @@ impl Dense {
 }
 
 /// Appends a vector and returns its offset.
-pub fn push(vectors: &mut Vec<f32>, vector: &[f32]) -> u32 {
+fn push(vectors: &mut Vec<f32>, vector: &[f32]) -> u32 {
     let at = vectors.len() as u32;
     vectors.extend(vector);
     at

@@ -1,118 +1,18 @@
-//! Per-layer inputs on the device (Gemma 4's per-layer embeddings): the sum of a table row, which is
-//! read from the file, and a projection of the token's embedding.
+//! Per-layer inputs on the device (Gemma 4's per-layer embeddings): the sum of a table row, which
+//! is read from the file, and a projection of the token's embedding.
 
-use std::ops::Range;
-
+use foretoken_model::ModelConfig;
 use foretoken_model::error::Result;
-use foretoken_model::{ModelConfig, StoredRows};
-use wgpu::Buffer;
 
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
 use super::gate::Activate;
 use super::kernels::Kernel;
-use super::matrix::Matrix;
-use super::network::{Network, push};
+use super::network::{Network, PerLayerInput};
 use super::product::{Out, Product};
-use super::state::{ROWS, State};
+use super::state::State;
 use super::step::Step;
-use crate::cpu::network as cpu;
 use crate::cpu::simd::LANES;
-use crate::tree::TokenTree;
-
-/// Weights that compute the inputs of all layers.
-#[derive(Debug)]
-pub struct PerLayerInputs {
-    pub table: StoredRows,  // [tokens, layers * width]
-    pub projection: Matrix, // [layers * width, hidden]
-    /// Norm of the projection: its offset in [`Network::vectors`].
-    norm: u32, // [width]
-}
-
-/// A layer's part of the inputs: `projection * (activation(gate * state) * input)`, added to the
-/// state after a norm.
-#[derive(Debug)]
-pub struct PerLayerInput {
-    pub gate: Matrix,       // [width, hidden]
-    pub projection: Matrix, // [hidden, width]
-    /// Offset of the norm in [`Network::vectors`].
-    norm: u32, // [hidden]
-}
-
-/// Buffers of the inputs of all layers.
-#[derive(Debug)]
-pub struct PerLayerBuffers {
-    /// Width of all layers' inputs.
-    columns: usize,
-    /// Table rows of the pass's tokens.
-    table: Buffer, // [rows, columns]
-    inputs: Buffer, // [rows, columns in whole vectors]
-    /// A layer's product with its gate.
-    gates: Buffer, // [rows, width in whole vectors]
-}
-
-impl PerLayerInputs {
-    /// Uploads the weights, but not the table.
-    ///
-    /// # Errors
-    /// As [`Matrix::upload`].
-    pub fn upload(device: &GpuDevice, inputs: cpu::PerLayerInputs, vectors: &mut Vec<f32>) -> Result<Self> {
-        let cpu::PerLayerInputs { table, projection, norm } = inputs;
-        let projection = Matrix::upload(device, &projection)?;
-        Ok(Self { table, projection, norm: push(vectors, &norm) })
-    }
-}
-
-impl PerLayerInput {
-    /// Uploads a layer's weights.
-    ///
-    /// # Errors
-    /// As [`Matrix::upload`].
-    pub fn upload(device: &GpuDevice, input: &cpu::PerLayerInput, vectors: &mut Vec<f32>) -> Result<Self> {
-        let [gate, projection] =
-            [&input.gate, &input.projection].map(|panels| Matrix::upload(device, panels));
-        Ok(Self { gate: gate?, projection: projection?, norm: push(vectors, &input.norm) })
-    }
-}
-
-impl PerLayerBuffers {
-    /// Allocates the buffers; `None` in families without per-layer inputs.
-    ///
-    /// # Errors
-    /// `Error::Compute` when the device has no room.
-    pub fn new(device: &GpuDevice, config: &ModelConfig) -> Result<Option<Self>> {
-        let Some(width) = config.per_layer_input() else { return Ok(None) };
-        let numbers = |width: usize| device.buffer(4 * ROWS * width);
-        let columns = config.depth() * width;
-        Ok(Some(Self {
-            columns,
-            table: numbers(columns)?,
-            inputs: numbers(columns.next_multiple_of(LANES))?,
-            gates: numbers(width.next_multiple_of(LANES))?,
-        }))
-    }
-
-    /// Reads the table rows of `nodes` and uploads them.
-    ///
-    /// # Errors
-    /// As [`StoredRows::row`].
-    pub fn write(
-        &self,
-        device: &GpuDevice,
-        table: &StoredRows,
-        tree: &TokenTree,
-        nodes: Range<usize>,
-    ) -> Result<()> {
-        let columns = self.columns;
-        let mut rows = Vec::with_capacity(nodes.len() * columns);
-        for node in nodes {
-            // The table may have more layers than the model runs.
-            rows.extend_from_slice(&table.row(tree.token(node) as usize)?[..columns]);
-        }
-        device.write(&self.table, rows.into_iter().map(f32::to_bits));
-        Ok(())
-    }
-}
 
 /// Kernels that compute the inputs of all layers from the plain states.
 pub struct PerLayerSteps {

@@ -199,11 +199,6 @@ impl Product {
     }
 }
 
-/// Size of the smallest of these tiles that holds `rows` rows, or of the largest one.
-pub fn fitting(tiles: &[usize], rows: usize) -> usize {
-    tiles.iter().copied().find(|&size| size >= rows).unwrap_or_else(|| tiles[tiles.len() - 1])
-}
-
 /// What is at a slot's row, rather than at the slot.
 #[derive(Debug, Clone, Copy)]
 enum ByRow {

@@ -5,10 +5,10 @@ use foretoken_model::ModelConfig;
 use foretoken_model::error::Result;
 use wgpu::Buffer;
 
+use super::dense::DenseSteps;
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
 use super::experts::ExpertSteps;
-use super::feed_forward::DenseSteps;
 use super::kernels::Kernel;
 use super::network::WithSharedExpert;
 use super::product::{Out, Product};

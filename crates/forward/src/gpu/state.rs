@@ -7,9 +7,8 @@ use foretoken_model::{
 use wgpu::Buffer;
 
 use super::device::GpuDevice;
-use super::latent::LatentState;
+use super::latent_state::LatentState;
 use super::network::Network;
-use super::per_layer::PerLayerBuffers;
 use crate::cpu::activations::BLOCK;
 use crate::cpu::panels::Format;
 use crate::cpu::simd::LANES;
@@ -47,7 +46,7 @@ impl Rows {
         })
     }
 
-    /// The same buffers for rows of `length` numbers, at most as many as these have.
+    /// Returns the same buffers for rows of `length` numbers, at most as many as these have.
     pub fn of(&self, length: usize) -> Self {
         let blocks = length.is_multiple_of(BLOCK).then_some(length / BLOCK);
         let [plain, quants, scales] = [&self.plain, &self.quants, &self.scales].map(Buffer::clone);
@@ -157,6 +156,18 @@ impl RecurrentRows {
     }
 }
 
+/// Buffers of the inputs of all layers.
+#[derive(Debug)]
+pub struct PerLayerBuffers {
+    /// Width of all layers' inputs.
+    pub columns: usize,
+    /// Table rows of the pass's tokens.
+    pub table: Buffer, // [rows, columns]
+    pub inputs: Buffer, // [rows, columns in whole vectors]
+    /// A layer's product with its gate.
+    pub gates: Buffer, // [rows, width in whole vectors]
+}
+
 /// Buffers of a pass over up to [`ROWS`] rows.
 #[derive(Debug)]
 pub struct State {
@@ -230,6 +241,21 @@ impl Routed {
             slot_of: device.buffer(4 * slots)?,
             given: device.buffer(4 * slots * hidden.next_multiple_of(LANES))?,
         })
+    }
+}
+
+impl PerLayerBuffers {
+    /// Allocates the buffers; `None` in families without per-layer inputs.
+    fn new(device: &GpuDevice, config: &ModelConfig) -> Result<Option<Self>> {
+        let Some(width) = config.per_layer_input() else { return Ok(None) };
+        let numbers = |width: usize| device.buffer(4 * ROWS * width);
+        let columns = config.depth() * width;
+        Ok(Some(Self {
+            columns,
+            table: numbers(columns)?,
+            inputs: numbers(columns.next_multiple_of(LANES))?,
+            gates: numbers(width.next_multiple_of(LANES))?,
+        }))
     }
 }
 

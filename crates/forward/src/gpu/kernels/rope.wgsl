@@ -1,6 +1,6 @@
 // Completes query, key and value heads: biases, norms, RoPE on queries and keys. Writes keys and
-// values into the KV cache. One workgroup per row and head; key heads follow query heads. Values may
-// be where the keys are: they are those before norm and RoPE.
+// values into the KV cache. One workgroup per row and head; key heads follow query heads. Values
+// may be where the keys are: they are those before norm and RoPE.
 
 struct Params {
     heads: u32,
