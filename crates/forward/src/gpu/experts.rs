@@ -32,7 +32,7 @@ pub struct ExpertSteps {
     combine: Step,
 }
 
-/// Offsets of vectors that have a number or a row for each expert, or [`NONE`](super::kernels::NONE).
+/// Offsets of vectors that have a number or a row for each expert, or `NONE`.
 struct RoutingVectors {
     router_bias: u32,
     selection_bias: u32,
@@ -63,9 +63,9 @@ impl ExpertSteps {
         let (normed, gated) = (&state.normed, &state.gated.of(routed.sizes.width));
         let gate = match (&of.experts.gate, &gated.separate) {
             (Gate::Interleaved(stack), _) => {
-                let (to, biases) = (&gated.rows, (vectors, of.biases));
-                let steps = SlotProduct::gated(device, stack, count, normed, to, biases, slots, activation)?;
-                GateSteps::Interleaved(steps)
+                let (to, buffers) = (&gated.rows, [vectors, slots]);
+                let steps = SlotProduct::gated(device, stack, count, normed, to, buffers, activation)?;
+                GateSteps::Interleaved(steps.with_biases(of.biases))
             }
             (Gate::Separate([gate, up]), Some(separate)) => {
                 let products =

@@ -1,6 +1,6 @@
-//! Multi-head latent attention (MLA) of a layer on the device. Queries are projected into the latent
-//! space by a matrix of each head, attend to the cached latents, and the mixed latents are projected
-//! to values by another matrix of each head.
+//! Multi-head latent attention (MLA) of a layer on the device. Queries are projected into the
+//! latent space by a matrix of each head, attend to the cached latents, and the mixed latents are
+//! projected to values by another matrix of each head.
 
 use foretoken_model::error::Result;
 use foretoken_model::{Latent as Sizes, RotaryLayout};

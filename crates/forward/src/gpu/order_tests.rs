@@ -341,7 +341,7 @@ fn padded(rows: &[f32], length: usize) -> Vec<f32> {
 }
 
 #[test]
-fn a_pending_bias_and_branch_are_added_before_the_norm() {
+fn a_pending_bias_branch_and_factor_are_applied_before_the_norm() {
     let mut random = StdRng::seed_from_u64(22);
     for length in LENGTHS {
         let mut some = |count| numbers(&mut random, count);
@@ -353,7 +353,7 @@ fn a_pending_bias_and_branch_are_added_before_the_norm() {
         let to = Rows::new(gpu(), 2, length).unwrap();
         let buffers = [&state, &branch, &vectors, &to.plain, &to.quants, &to.scales];
         let step = Step::new(gpu(), Kernel::Norm, &buffers).unwrap();
-        let pending = Pending { bias: 2 * length as u32, norm: length as u32 };
+        let pending = Pending { bias: 2 * length as u32, norm: length as u32, factor: 0.75 };
         let norm = Norm { pending, pending_epsilon: 1e-6, ..Norm::plain(length, 1e-5) };
         let run = |pass: &mut Dispatches| step.run(pass, &norm.params(), [2, 1]);
         let found = compute(gpu(), &to.plain, 2 * to.width, run).unwrap();
@@ -361,7 +361,7 @@ fn a_pending_bias_and_branch_are_added_before_the_norm() {
         for (row, branch) in rows.chunks(length).zip(branches.chunks(length)) {
             let added = rms_norm(branch, &after, 1e-6);
             let biased = row.iter().zip(&bias).map(|(number, bias)| number + bias);
-            let state: Vec<f32> = biased.zip(added).map(|(number, added)| number + added).collect();
+            let state: Vec<f32> = biased.zip(added).map(|(number, added)| (number + added) * 0.75).collect();
             expected.extend(rms_norm(&state, &weight, 1e-5));
         }
         let found: Vec<f32> = found.chunks(to.width).flat_map(|row| &row[..length]).copied().collect();

@@ -199,7 +199,7 @@ impl Product {
     }
 }
 
-/// What is at a slot's row, rather than at the slot.
+/// Parts of a slot product that lie at the slot's row, rather than at the slot.
 #[derive(Debug, Clone, Copy)]
 enum ByRow {
     Nothing,
@@ -258,7 +258,7 @@ impl SlotProduct {
     }
 
     /// Binds `to = activation(gate * row) * (up * row)` for each slot, with the interleaved
-    /// matrices of `count` experts and their biases among the vectors.
+    /// matrices of `count` experts. `buffers` are the vectors and the slots.
     ///
     /// # Errors
     /// As [`Product::new`].
@@ -268,14 +268,19 @@ impl SlotProduct {
         count: usize,
         rows: &Rows,
         to: &Rows,
-        (vectors, biases): (&Buffer, u32),
-        slots: &Buffer,
+        buffers: [&Buffer; 2],
         activation: Activation,
     ) -> Result<Self> {
+        let [vectors, slots] = buffers;
         let (tiles, others) = (device.tiles(), [&to.quants, &to.scales, vectors, slots]);
         let tiled = Tiled::new(device, tiles, Kernel::SlotGated, stack, rows, &to.plain, &others)?;
         let (way, panels) = (Way::gated(activation, to.width), stack.panels / count);
-        Ok(Self { tiled, way, panels, by_row: ByRow::Inputs, biases })
+        Ok(Self { tiled, way, panels, by_row: ByRow::Inputs, biases: NONE })
+    }
+
+    /// Adds biases of gate and up, at this offset in the vectors.
+    pub fn with_biases(self, biases: u32) -> Self {
+        Self { biases, ..self }
     }
 
     /// Slots per tile of the kernel that runs `slots` slots.

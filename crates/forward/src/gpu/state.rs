@@ -79,7 +79,7 @@ impl Gated {
         Ok(Self { length, rows: Rows::new(device, rows, length)?, separate })
     }
 
-    /// The same buffers for rows of `length` numbers, at most as many as these have.
+    /// Returns these buffers for rows of `length` numbers, at most as many as they have.
     pub fn of(&self, length: usize) -> Self {
         Self { length, rows: self.rows.of(length), separate: self.separate.clone() }
     }
@@ -187,7 +187,7 @@ pub struct State {
     /// they differ.
     pub angles: Vec<Buffer>, // [rows, size / 2, 2] once or twice
     pub mixed: Rows, // heads * head_size, of the largest heads
-    /// Of rows, or of slots in a model with experts; as wide as the widest layer.
+    /// Activations of rows, or of slots in a model with experts; as wide as the widest layer.
     pub gated: Gated,
     pub routed: Option<Routed>,
     pub shared: Option<Shared>,

@@ -1,7 +1,7 @@
 // Completes queries, latents and keys of latent attention (MLA). Of each head's query the unrotated
 // part goes to the inputs of the head's matrix, and the rotated part, after RoPE, to the end of its
-// query over latents. The latent is normed, and the rotated part of the key turned; both are written
-// to the cache. One workgroup per row and head; the key follows the heads.
+// query over latents. The latent is normed, and RoPE is applied to the rotated part of the key;
+// both are written to the cache. One workgroup per row and head; the key follows the heads.
 
 struct Params {
     heads: u32,
