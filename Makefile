@@ -93,7 +93,7 @@ test-tensors: setup-tests $(PAGE) ## run the engine's tests on tensors, as on GP
 	FORETOKEN_TEST_DEVICE=$(DEVICE) cargo test $(CARGO_ALL) $(FEATURES) --test integration -- $(if $(filter cpu,$(DEVICE)),,--test-threads=1) lossless:: evaluation:: safetensors:: tensors::
 
 test-gpu: setup-tests $(PAGE) ## run the engine's tests on the GPU engine, without a GPU on a software renderer (an hour)
-	FORETOKEN_TEST_DEVICE=gpu cargo test $(CARGO_ALL) --test integration -- invariance:: lossless:: families:: passes:: heads:: block_heads:: mtp:: assistants:: --skip bytes_per_pass
+	FORETOKEN_TEST_DEVICE=gpu cargo test $(CARGO_ALL) --test integration -- invariance:: lossless:: families:: passes:: heads:: block_heads:: mtp:: assistants:: recurrent:: hybrids:: --skip bytes_per_pass
 	cargo test $(CARGO_ALL) --test gpu
 
 # The packages are other projects' and change with their own services, so they are no part of `make test`.
