@@ -277,7 +277,7 @@ impl State {
         let dense = dense.filter_map(|layer| layer.feed_forward.width()).max().unwrap_or(0);
         let widest = width_of_experts.max(dense).max(config.per_layer_input().unwrap_or(0));
         let slots = experts.map_or(0, |experts| ROWS * experts.top_k);
-        let whole = |width: usize| width.next_multiple_of(BLOCK);
+        let whole = |width: usize| width.next_multiple_of(LANES);
         let gated = ROWS.max((slots * whole(width_of_experts)).div_ceil(whole(widest).max(1)));
         let is_separate = network.has_separate_gates();
         let shared = config.layers.iter().find_map(|layer| layer.feed_forward.shared());
