@@ -11,33 +11,24 @@ use super::dispatches::Dispatches;
 use super::gate::{Activate, GateSteps};
 use super::kernels::Kernel;
 use super::network::{Experts, Gate};
-use super::product::{Out, Product, SlotProduct};
-use super::state::{Rows, State};
+use super::product::{Out, SlotProduct};
+use super::ranking::{Ranking, Weighting};
+use super::state::{Ranked, Rows, State};
 use super::step::Step;
 use crate::cpu::simd::LANES;
 
 /// Kernels of a layer's experts.
 pub struct ExpertSteps {
-    sizes: Sizes,
+    top_k: usize,
     hidden: usize,
-    /// Offsets of the router's vectors and of the outputs' biases.
-    vectors: RoutingVectors,
+    /// Offset of the outputs' biases, or `NONE`.
+    down_biases: u32,
     /// Outputs are added to what is there.
     adds: bool,
-    router: Product,
-    top_k: Step,
-    arrange: Step,
+    ranking: Ranking,
     gate: GateSteps<SlotProduct>,
     down: SlotProduct,
     combine: Step,
-}
-
-/// Offsets of vectors that have a number or a row for each expert, or `NONE`.
-struct RoutingVectors {
-    router_bias: u32,
-    selection_bias: u32,
-    scales: u32,
-    down_biases: u32,
 }
 
 impl ExpertSteps {
@@ -56,8 +47,8 @@ impl ExpertSteps {
         to: Out<'_>,
     ) -> Result<Self> {
         let Some(routed) = &state.routed else { unreachable!("experts in a model that has none") };
-        let (slots, choices, slot_of) = (&routed.slots, &routed.choices, &routed.slot_of);
-        let (count, activation) = (routed.sizes.count, config.activation);
+        let Ranked { count, slots, choices, slot_of, .. } = &routed.ranked;
+        let (count, activation) = (*count, config.activation);
         let product =
             |stack, rows, by_row, out| SlotProduct::new(device, stack, count, rows, by_row, out, slots);
         let (normed, gated) = (&state.normed, &state.gated.of(routed.sizes.width));
@@ -74,21 +65,22 @@ impl ExpertSteps {
             }
             (Gate::Separate(_), None) => unreachable!("a state of another network"),
         };
-        let router = std::slice::from_ref(&of.router);
+        let Sizes { top_k, normalised, scale, sigmoid, .. } = routed.sizes;
+        let weighting = Weighting {
+            normalised,
+            sigmoid: sigmoid.map(|gating| gating.sum_epsilon),
+            bias: of.router_bias,
+            selection_bias: of.selection_bias,
+            scales: of.scales,
+            scale,
+        };
         let (Out::Store(out) | Out::Add(out)) = to;
         Ok(Self {
-            sizes: routed.sizes.clone(),
+            top_k,
             hidden: config.hidden,
-            vectors: RoutingVectors {
-                router_bias: of.router_bias,
-                selection_bias: of.selection_bias,
-                scales: of.scales,
-                down_biases: of.down_biases,
-            },
+            down_biases: of.down_biases,
             adds: matches!(to, Out::Add(_)),
-            router: Product::new(device, router, router_input, Out::Store(&routed.scores))?,
-            top_k: Step::new(device, Kernel::TopK, &[&routed.scores, vectors, choices])?,
-            arrange: Step::new(device, Kernel::Arrange, &[choices, slots, slot_of])?,
+            ranking: Ranking::new(device, &of.router, router_input, vectors, &routed.ranked, weighting)?,
             gate,
             down: product(&of.experts.down, &gated.rows, false, &routed.given)?,
             combine: Step::new(device, Kernel::Combine, &[choices, slot_of, &routed.given, vectors, out])?,
@@ -98,39 +90,15 @@ impl ExpertSteps {
     /// Computes the experts of the first `rows` normed states and adds the output to the residual
     /// stream or writes it to the branch.
     pub fn run(&self, pass: &mut Dispatches, rows: usize) {
-        let top_k = self.sizes.top_k;
-        let slots = rows * top_k;
-        self.router.run(pass, rows);
-        self.top_k.run(pass, &self.top_k_params(), [rows, 1]);
         // An expert has at most one slot per row.
         let tile = self.down.tile(rows);
-        self.arrange.run(pass, &[slots, top_k, tile].map(|n| n as u32), [1, 1]);
+        let slots = self.ranking.run(pass, rows, tile);
         self.gate.run(pass, slots, |product, pass| product.run(pass, slots, tile));
         self.down.run(pass, slots, tile);
         let stride = self.hidden.next_multiple_of(LANES);
         let [top_k, hidden, stride, add] =
-            [top_k, self.hidden, stride, usize::from(self.adds)].map(|n| n as u32);
-        let params = [top_k, hidden, stride, add, 0, self.vectors.down_biases];
+            [self.top_k, self.hidden, stride, usize::from(self.adds)].map(|n| n as u32);
+        let params = [top_k, hidden, stride, add, 0, self.down_biases];
         self.combine.run(pass, &params, [self.hidden.div_ceil(64), rows]);
-    }
-
-    /// Immediates of `top_k.wgsl`.
-    fn top_k_params(&self) -> [u32; 10] {
-        let Sizes { count, top_k, normalised, scale, sigmoid, .. } = self.sizes;
-        let stride = count.next_multiple_of(LANES);
-        let epsilon = sigmoid.map_or(0.0, |gating| gating.sum_epsilon);
-        let RoutingVectors { router_bias, selection_bias, scales, .. } = self.vectors;
-        [
-            count as u32,
-            stride as u32,
-            top_k as u32,
-            u32::from(normalised),
-            u32::from(sigmoid.is_some()),
-            router_bias,
-            selection_bias,
-            scales,
-            scale.to_bits(),
-            epsilon.to_bits(),
-        ]
     }
 }

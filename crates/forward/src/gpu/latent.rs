@@ -116,11 +116,8 @@ impl LatentSteps {
 
     /// Attends for all rows, as many at a time as there is room for parts.
     fn attend(&self, pass: &mut Dispatches, attention: &Attention) {
-        let row = (attention.head_size + 2) * attention.heads * attention.runs().len();
-        let at_once = (self.room / row).max(1);
-        for first in (0..attention.rows).step_by(at_once) {
-            let rows = at_once.min(attention.rows - first);
-            let heads = attention.heads;
+        let heads = attention.heads;
+        for (first, rows) in attention.batches(self.room) {
             let groups = [rows * heads, attention.runs().len()];
             self.attend.run(pass, &attention.latent_params(first), groups);
             self.join.run(pass, &attention.join_params(first), [heads * attention.slices(), rows]);

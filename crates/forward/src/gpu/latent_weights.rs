@@ -28,16 +28,15 @@ pub struct Latent {
 }
 
 impl Latent {
-    /// Uploads a layer's weights.
+    /// Uploads a layer's weights; `push` appends a vector to the network's.
     ///
     /// # Errors
     /// As [`Matrix::upload`].
-    pub fn upload(device: &GpuDevice, of: &cpu::Latent, vectors: &mut Vec<f32>) -> Result<Self> {
-        let mut push = |vector: &[f32]| {
-            let at = vectors.len() as u32;
-            vectors.extend(vector);
-            at
-        };
+    pub fn upload(
+        device: &GpuDevice,
+        of: &cpu::Latent,
+        push: &mut impl FnMut(&[f32]) -> u32,
+    ) -> Result<Self> {
         let stack = |matrices: &[Panels]| Matrix::stack(device, &matrices.iter().collect::<Vec<_>>());
         let low_rank = of.q_a.as_ref().map(|(matrix, norm)| (Matrix::upload(device, matrix), push(norm)));
         Ok(Self {

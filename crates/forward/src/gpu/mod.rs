@@ -13,10 +13,10 @@
 //! - Pass: [`inputs`] uploads what the rows of a [`chunk`] need, [`embed`] looks up embeddings,
 //!   [`pictures`] replaces those of pictures. [`pass`] encodes the layers: [`norm`], [`attention`]
 //!   over [`runs`], over a [`latent`], or a [`recurrent`] layer along a [`walk`]; [`feed_forward`],
-//!   [`dense`] or with [`experts`], a [`shared_expert`] or [`dense_and_experts`]; and inputs of
-//!   their own ([`per_layer`]). [`head_input`] begins the pass of a draft head, [`block`] is the
-//!   rest of a head that drafts blocks, [`assistant`] that of Gemma 4's assistants, with
-//!   [`clusters`] of tokens.
+//!   [`dense`] or with [`experts`] by a [`ranking`], a [`shared_expert`] or [`dense_and_experts`];
+//!   and inputs of their own ([`per_layer`]). [`head_input`] begins the pass of a draft head,
+//!   [`block`] is the rest of a head that drafts blocks, [`assistant`] that of Gemma 4's
+//!   assistants, with [`clusters`] of tokens.
 //! - Outputs: [`scores`] returns logits, [`outputs`] everything else, with the keys and values of
 //!   [`kv_rows`]. [`model`] combines the parts.
 
@@ -62,6 +62,7 @@ mod pipelines;
 mod probe;
 mod product;
 mod profile;
+mod ranking;
 mod recording;
 mod recurrent;
 mod recurrent_memory;

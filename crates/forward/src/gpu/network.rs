@@ -289,19 +289,20 @@ impl Network {
 
 impl Layer {
     fn upload(device: &GpuDevice, layer: cpu::Layer, vectors: &mut Vec<f32>) -> Result<Self> {
-        if let Some(parts) = Parts::of(&layer.mixer, &mut |vector| push(vectors, vector)) {
-            let base = Self::around(device, &layer, &parts.inputs, parts.output, vectors)?;
-            return Ok(Self { recurrent: Some(parts.vectors), ..base });
-        }
-        match &layer.mixer {
-            Mixer::Attention(attention) => Self::with_attention(device, &layer, attention, vectors),
+        let push = &mut |vector: &[f32]| push(vectors, vector);
+        let parts = match &layer.mixer {
+            Mixer::Attention(attention) => return Self::with_attention(device, &layer, attention, vectors),
             Mixer::Latent(latent) => {
-                let own = Latent::upload(device, latent, vectors)?;
+                let own = Latent::upload(device, latent, push)?;
                 let base = Self::around(device, &layer, &[], &latent.output, vectors)?;
-                Ok(Self { kind: latent.kind, latent: Some(own), ..base })
+                return Ok(Self { kind: latent.kind, latent: Some(own), ..base });
             }
-            _ => Err(Error::NotOnGpu("recurrent layers of this kind")),
-        }
+            Mixer::ShortConv(conv) => Parts::of_short_conv(conv, push),
+            Mixer::Delta(delta) => Parts::of_delta(delta, push),
+            Mixer::Mamba(mamba) => Parts::of_mamba(mamba, push),
+        };
+        let base = Self::around(device, &layer, &parts.inputs, parts.output, vectors)?;
+        Ok(Self { recurrent: Some(parts.vectors), ..base })
     }
 
     fn with_attention(
@@ -315,7 +316,7 @@ impl Layer {
         let heads: Vec<&Panels> = std::iter::once(&attention.query).chain(others).collect();
         let base = Self::around(device, layer, &heads, &attention.output, vectors)?;
         let (biases, norms) = (attention.biases.as_ref(), attention.head_norms.as_ref());
-        let mut push_if = |vector: Option<&[f32]>| vector.map_or(NONE, |vector| push(vectors, vector));
+        let mut push_if = |vector: Option<&[f32]>| push_if(vectors, vector);
         Ok(Self {
             kind: attention.kind,
             causal: attention.causal,
@@ -329,7 +330,7 @@ impl Layer {
                 push_if(norms.map(|norms| &norms.query[..])),
                 push_if(norms.map(|norms| &norms.key[..])),
             ],
-            sinks: push_if(Some(&attention.sinks[..]).filter(|sinks| !sinks.is_empty())),
+            sinks: push_if(Some(&attention.sinks)),
             output_bias: push_if(attention.output_bias.as_deref()),
             ..base
         })
@@ -350,7 +351,7 @@ impl Layer {
         let convolutions = layer.convolutions.as_ref().map(|[mixer, feed_forward]| -> Result<_> {
             Ok([Convolution::upload(device, mixer)?, Convolution::upload(device, feed_forward)?])
         });
-        let mut push_if = |vector: Option<&[f32]>| vector.map_or(NONE, |vector| push(vectors, vector));
+        let mut push_if = |vector: Option<&[f32]>| push_if(vectors, vector);
         Ok(Self {
             kind: 0,
             causal: true,
@@ -477,10 +478,7 @@ impl Experts {
         // The loader pads each vector to whole vectors of the kernels.
         let gated: Vec<f32> = biases().flat_map(|biases| [&biases.gate[..], &biases.up].concat()).collect();
         let down: Vec<f32> = biases().flat_map(|biases| biases.down.clone()).collect();
-        let mut push_if = |vector: Option<&[f32]>| {
-            let vector = vector.filter(|vector| !vector.is_empty());
-            vector.map_or(NONE, |vector| push(vectors, vector))
-        };
+        let mut push_if = |vector: Option<&[f32]>| push_if(vectors, vector);
         Ok(Self {
             count: of.experts.len(),
             top_k: of.top_k,
@@ -525,4 +523,9 @@ fn push(vectors: &mut Vec<f32>, vector: &[f32]) -> u32 {
     let at = vectors.len() as u32;
     vectors.extend(vector);
     at
+}
+
+/// Appends a vector that a family may lack or have empty; [`NONE`] then.
+fn push_if(vectors: &mut Vec<f32>, vector: Option<&[f32]>) -> u32 {
+    vector.filter(|vector| !vector.is_empty()).map_or(NONE, |vector| push(vectors, vector))
 }

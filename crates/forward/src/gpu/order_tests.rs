@@ -381,6 +381,28 @@ fn a_pending_bias_branch_and_factor_are_applied_before_the_norm() {
 }
 
 #[test]
+fn a_pending_bias_and_factor_are_applied_without_a_branch() {
+    let length = 40;
+    let mut random = StdRng::seed_from_u64(27);
+    let mut some = || numbers(&mut random, length);
+    let (row, bias) = (some(), some());
+    let [state, vectors] = [padded(&row, length), bias.clone()].map(|of| upload(gpu(), &of).unwrap());
+    let (branch, to) = (gpu().buffer(16).unwrap(), Rows::new(gpu(), 1, length).unwrap());
+    let buffers = [&state, &branch, &vectors, &to.plain, &to.quants, &to.scales];
+    let step = Step::new(gpu(), Kernel::Norm, &buffers).unwrap();
+    for (bias_at, expected) in [
+        (NONE, row.iter().map(|number| number * 0.75).collect::<Vec<_>>()),
+        (0, row.iter().zip(&bias).map(|(number, bias)| (number * 0.75 + bias) * 0.75).collect()),
+    ] {
+        let pending = Pending { bias: bias_at, norm: NONE, factor: 0.75 };
+        let norm = Norm { weight: NONE, pending, ..Norm::plain(length, 1e-5) };
+        let run = |pass: &mut Dispatches| step.run(pass, &norm.params(), [1, 1]);
+        let found = compute(gpu(), &to.plain, length, run).unwrap();
+        assert_bits(&found, &expected, "a state without a branch");
+    }
+}
+
+#[test]
 fn heads_are_normed_in_runs_of_256_numbers() {
     let mut random = StdRng::seed_from_u64(23);
     for head_size in [2, 20, 128, 256, 258, 320, 512] {

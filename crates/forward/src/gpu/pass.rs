@@ -130,9 +130,9 @@ impl LayerSteps {
         let aside = config.has_post_norms() || state.unconvolved.is_some();
         let to = if aside { Out::Store(&state.branch) } else { Out::Add(&state.hidden) };
         let own = &state.mixed.of(layer.output.inputs);
-        let (projected, mixed) = match (&layer.recurrent, &state.recurrent, &layer.latent, &state.latent) {
-            (Some(_), Some(recurrent), ..) => (&recurrent.projected, &recurrent.mixed),
-            (.., Some(_), Some(latent)) => (&state.heads, &latent.values),
+        let (projected, mixed) = match (&state.recurrent, &state.latent) {
+            (Some(recurrent), _) if layer.recurrent.is_some() => (&recurrent.projected, &recurrent.mixed),
+            (_, Some(latent)) if layer.latent.is_some() => (&state.heads, &latent.values),
             _ => (&state.heads, own),
         };
         Ok(Self {

@@ -1,9 +1,8 @@
 //! Weights of recurrent layers in a network on the device.
 
 use super::kernels::NONE;
-use crate::cpu::network::Mixer;
 use crate::cpu::panels::Panels;
-use crate::cpu::recurrent::ConvWeights;
+use crate::cpu::recurrent::{ConvWeights, Delta, Mamba, ShortConv};
 
 /// Most numbers of a key that `recur.wgsl` supports.
 pub const LONGEST_KEY: usize = 128;
@@ -31,42 +30,43 @@ pub struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Parts of `mixer`, whose vectors `push` uploads; `None` for attention.
-    pub fn of(mixer: &'a Mixer, push: &mut impl FnMut(&[f32]) -> u32) -> Option<Self> {
-        let kernel = match mixer {
-            Mixer::ShortConv(conv) => &conv.kernel,
-            Mixer::Delta(delta) => &delta.kernel,
-            Mixer::Mamba(mamba) => &mamba.kernel,
-            Mixer::Attention(_) | Mixer::Latent(_) => return None,
-        };
-        let convolution = Recurrent::of_convolution(kernel, push);
-        Some(match mixer {
-            Mixer::Delta(delta) => Self {
-                vectors: Recurrent {
-                    rate_bias: push(&delta.bias),
-                    decay: push(&delta.decay),
-                    norm: push(&delta.norm),
-                    ..convolution
-                },
-                inputs: vec![&delta.inputs, &delta.gate, &delta.beta, &delta.alpha],
-                output: &delta.output,
+    /// Parts of a gated short convolution. `push` appends a vector to the network's, as for the
+    /// other kinds.
+    pub fn of_short_conv(conv: &'a ShortConv, push: &mut impl FnMut(&[f32]) -> u32) -> Self {
+        Self {
+            vectors: Recurrent::of_convolution(&conv.kernel, push),
+            inputs: vec![&conv.projection],
+            output: &conv.output,
+        }
+    }
+
+    /// Parts of a Gated DeltaNet.
+    pub fn of_delta(delta: &'a Delta, push: &mut impl FnMut(&[f32]) -> u32) -> Self {
+        Self {
+            vectors: Recurrent {
+                rate_bias: push(&delta.bias),
+                decay: push(&delta.decay),
+                norm: push(&delta.norm),
+                ..Recurrent::of_convolution(&delta.kernel, push)
             },
-            Mixer::Mamba(mamba) => Self {
-                vectors: Recurrent {
-                    rate_bias: push(&mamba.bias),
-                    decay: push(&mamba.decay),
-                    skip: push(&mamba.d),
-                    norm: push(&mamba.norm),
-                    ..convolution
-                },
-                inputs: vec![&mamba.inputs, &mamba.gate, &mamba.dt],
-                output: &mamba.output,
+            inputs: vec![&delta.inputs, &delta.gate, &delta.beta, &delta.alpha],
+            output: &delta.output,
+        }
+    }
+
+    /// Parts of a Mamba-2 mixer.
+    pub fn of_mamba(mamba: &'a Mamba, push: &mut impl FnMut(&[f32]) -> u32) -> Self {
+        Self {
+            vectors: Recurrent {
+                rate_bias: push(&mamba.bias),
+                decay: push(&mamba.decay),
+                skip: push(&mamba.d),
+                norm: push(&mamba.norm),
+                ..Recurrent::of_convolution(&mamba.kernel, push)
             },
-            Mixer::ShortConv(conv) => {
-                Self { vectors: convolution, inputs: vec![&conv.projection], output: &conv.output }
-            }
-            Mixer::Attention(_) | Mixer::Latent(_) => return None,
-        })
+            inputs: vec![&mamba.inputs, &mamba.gate, &mamba.dt],
+            output: &mamba.output,
+        }
     }
 }
 

@@ -93,11 +93,7 @@ impl RunSteps {
     /// Attends for all rows, as many at a time as there is room for parts.
     pub fn run(&self, pass: &mut Dispatches, attention: &Attention) {
         let runs = attention.runs();
-        let row = part(attention.head_size) * attention.heads * runs.len();
-        // An assistant's rows may see nothing.
-        let at_once = self.room.checked_div(row).unwrap_or(ROWS).max(1);
-        for first in (0..attention.rows).step_by(at_once) {
-            let rows = at_once.min(attention.rows - first);
+        for (first, rows) in attention.batches(self.room) {
             let (which, tiles) = attention.tiles(rows);
             let groups = [attention.kv_heads * tiles, runs.len()];
             self.attend[which].run(pass, &attention.attend_params(first, rows), groups);
@@ -117,6 +113,15 @@ impl Attention {
     /// Workgroups of `join.wgsl` for a row and head.
     pub fn slices(&self) -> usize {
         self.head_size.div_ceil(SLICE)
+    }
+
+    /// Batches of rows for whose parts there is room for `room` numbers: first row and count.
+    pub fn batches(&self, room: usize) -> impl Iterator<Item = (usize, usize)> {
+        let row = part(self.head_size) * self.heads * self.runs().len();
+        // An assistant's rows may see nothing.
+        let at_once = room.checked_div(row).unwrap_or(ROWS).max(1);
+        let rows = self.rows;
+        (0..rows).step_by(at_once).map(move |first| (first, at_once.min(rows - first)))
     }
 
     /// Runs with positions that any row sees.

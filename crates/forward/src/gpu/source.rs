@@ -70,23 +70,21 @@ fn own(kernel: Kernel) -> Vec<&'static str> {
         Kernel::PerLayer => [vec![wgsl!("per_layer")], state_norm()].concat(),
         Kernel::Quantise => [vec![wgsl!("quantise")], rounding.to_vec()].concat(),
         Kernel::Activate => [vec![wgsl!("activate"), wgsl!("activation")], rounding.to_vec()].concat(),
-        Kernel::Rope => vec![wgsl!("rope"), wgsl!("rotate"), wgsl!("norm_scale"), wgsl!("across")],
+        Kernel::Rope => [vec![wgsl!("rope"), wgsl!("rotate")], head_norm()].concat(),
         Kernel::CompleteLatents => [vec![wgsl!("complete_latents"), wgsl!("rotate")], state_norm()].concat(),
         Kernel::AttendLatents => vec![wgsl!("attend_latents"), wgsl!("visible"), wgsl!("across")],
         Kernel::Attend(_) => vec![wgsl!("attend"), wgsl!("visible"), wgsl!("across")],
         Kernel::Join => [vec![wgsl!("join"), wgsl!("visible")], shared_rounding()].concat(),
-        Kernel::Gather => vec![wgsl!("gather")],
-        Kernel::LoadKv => vec![wgsl!("load_kv")],
-        Kernel::StoreKv => vec![wgsl!("store_kv")],
+        Kernel::Gather => vec![wgsl!("gather"), wgsl!("kv_cache")],
+        Kernel::LoadKv => vec![wgsl!("load_kv"), wgsl!("kv_cache")],
+        Kernel::StoreKv => vec![wgsl!("store_kv"), wgsl!("kv_cache")],
         Kernel::ConvolveGates => [vec![wgsl!("convolve_gates")], convolution(), shared_rounding()].concat(),
         Kernel::ConvolveHeads => {
-            let norm = [wgsl!("activation"), wgsl!("norm_scale"), wgsl!("across")];
-            [vec![wgsl!("convolve_heads")], convolution(), norm.to_vec()].concat()
+            [vec![wgsl!("convolve_heads"), wgsl!("activation")], convolution(), head_norm()].concat()
         }
         Kernel::Recur => vec![wgsl!("recur"), wgsl!("recurrence")],
         Kernel::GateHeads => {
-            let norm = [wgsl!("gate_heads"), wgsl!("activation"), wgsl!("norm_scale"), wgsl!("across")];
-            [norm.to_vec(), shared_rounding()].concat()
+            [vec![wgsl!("gate_heads"), wgsl!("activation")], state_norm(), shared_rounding()].concat()
         }
         Kernel::Remember => vec![wgsl!("remember"), wgsl!("recurrence"), wgsl!("taps")],
         Kernel::Score => vec![wgsl!("score")],
@@ -123,6 +121,11 @@ fn unpacking(format: Format) -> &'static str {
 /// Norm of a state.
 fn state_norm() -> Vec<&'static str> {
     vec![wgsl!("state_scale"), wgsl!("norm_scale"), wgsl!("across")]
+}
+
+/// Norm of a head.
+fn head_norm() -> Vec<&'static str> {
+    vec![wgsl!("head_scale"), wgsl!("norm_scale"), wgsl!("across")]
 }
 
 /// Convolution of recurrent layers.

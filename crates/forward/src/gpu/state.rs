@@ -102,15 +102,24 @@ pub struct BesideDense {
     pub experts_output: Buffer, // [rows, hidden in whole vectors]
 }
 
-/// Buffers of experts. A slot is one row at one expert.
+/// Buffers of a ranking of experts, or of clusters of tokens. A slot is one row at one of them.
+#[derive(Debug)]
+pub struct Ranked {
+    pub count: usize,
+    /// Entries that are chosen for a row.
+    pub top_k: usize,
+    pub scores: Buffer,  // [rows, count in whole vectors]
+    pub choices: Buffer, // [rows, top_k, 2]: an entry and its weight
+    pub slots: Buffer,   // [slots, 3]: see `arrange.wgsl`
+    pub slot_of: Buffer, // [rows, top_k]
+}
+
+/// Buffers of experts.
 #[derive(Debug)]
 pub struct Routed {
     pub sizes: Experts,
-    pub scores: Buffer,  // [rows, experts in whole vectors]
-    pub choices: Buffer, // [rows, top_k, 2]: an expert and its share
-    pub slots: Buffer,   // [slots, 3]: see `arrange.wgsl`
-    pub slot_of: Buffer, // [rows, top_k]
-    pub given: Buffer,   // [slots, hidden in whole vectors]
+    pub ranked: Ranked,
+    pub given: Buffer, // [slots, hidden in whole vectors]
 }
 
 /// Buffers of the rows of a pass, which all recurrent layers share.
@@ -230,16 +239,30 @@ impl HeadOffsets {
     }
 }
 
-impl Routed {
-    fn new(device: &GpuDevice, experts: &Experts, hidden: usize) -> Result<Self> {
-        let slots = ROWS * experts.top_k;
+impl Ranked {
+    /// Allocates for `rows` rows.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device has no room.
+    pub fn new(device: &GpuDevice, rows: usize, count: usize, top_k: usize) -> Result<Self> {
+        let slots = rows * top_k;
         Ok(Self {
-            sizes: experts.clone(),
-            scores: device.buffer(4 * ROWS * experts.count.next_multiple_of(LANES))?,
+            count,
+            top_k,
+            scores: device.buffer(4 * rows * count.next_multiple_of(LANES))?,
             choices: device.buffer(8 * slots)?,
             slots: device.buffer(12 * slots)?,
             slot_of: device.buffer(4 * slots)?,
-            given: device.buffer(4 * slots * hidden.next_multiple_of(LANES))?,
+        })
+    }
+}
+
+impl Routed {
+    fn new(device: &GpuDevice, experts: &Experts, hidden: usize) -> Result<Self> {
+        Ok(Self {
+            sizes: experts.clone(),
+            ranked: Ranked::new(device, ROWS, experts.count, experts.top_k)?,
+            given: device.buffer(4 * ROWS * experts.top_k * hidden.next_multiple_of(LANES))?,
         })
     }
 }

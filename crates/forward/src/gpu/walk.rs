@@ -1,6 +1,6 @@
-//! Words that tell the kernels of recurrent layers which states and records the rows of a chunk
-//! read and write. A chunk after the first continues the pass: from the state that the chunk before
-//! it left behind, or by the records of the nodes before it.
+//! Words by which the kernels of recurrent layers find the states and records that the rows of a
+//! chunk read and write. A chunk after the first continues the pass: from the state that the chunk
+//! before it left behind, or by the records of the nodes before it.
 
 use std::ops::Range;
 

@@ -17,7 +17,7 @@ fn add_gated(@builtin(global_invocation_id) id: vec3<u32>) {
     if id.x >= params.length {
         return;
     }
-    let weight = divide(1.0, 1.0 + exponential(0.0 - gates[id.y * params.gates]));
+    let weight = sigmoid(gates[id.y * params.gates]);
     let at = id.y * params.stride + id.x;
     state[at] += opaque(branch[at] * weight, params.zero);
 }

@@ -40,6 +40,10 @@ fn exponential(x: f32) -> f32 {
     return series * bitcast<f32>((i32(n) + 127) << 23u);
 }
 
+fn sigmoid(x: f32) -> f32 {
+    return divide(1.0, 1.0 + exponential(0.0 - x));
+}
+
 // Exact conversion from f16. The device's own may flush subnormal numbers to zero.
 fn half(bits: u32) -> f32 {
     let size = (bits & 0x7fffu) << 13u;

@@ -28,10 +28,6 @@ const THREADS = 64u;
 
 var<workgroup> numbers: array<f32, 256>; // query, then key
 
-fn sigmoid(x: f32) -> f32 {
-    return divide(1.0, 1.0 + exponential(0.0 - x));
-}
-
 // ln(1 + e^x) with the bits of the CPU engine's `softplus`.
 fn softplus(x: f32) -> f32 {
     let z = exponential(0.0 - abs(x));
@@ -54,15 +50,7 @@ fn activated_at(row: u32, channel: u32) -> f32 {
 // Norms the query or the key, which begins at `first`.
 fn norm(thread: u32, first: u32, weight: f32) {
     let size = params.sizes.key_size;
-    var squares = 0.0;
-    for (var step = 0u; step < 16u; step++) {
-        let at = lane_of(thread) + 16u * step;
-        if at < size {
-            squares = fused(numbers[first + at], numbers[first + at], squares);
-        }
-    }
-    let total = add_runs(thread, squares, 0.0);
-    let scale = norm_scale(thread, total, size, params.epsilon);
+    let scale = head_scale(thread, first, size, params.epsilon);
     for (var at = thread; at < size; at += THREADS) {
         numbers[first + at] = numbers[first + at] * scale * weight;
     }

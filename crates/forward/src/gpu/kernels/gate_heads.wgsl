@@ -6,7 +6,7 @@ struct Params {
     stride: u32,      // of `projected`
     gates: u32,       // offset of the gates in a row
     size: u32,        // numbers that are normed together, a multiple of 32
-    width: u32,       // of `given` and `plain`
+    width: u32,       // of `given` and `state`
     weight: u32,      // of the norm, its offset in `vectors`
     epsilon: f32,
     gate_first: u32,  // whether the gate is before the norm, whose weights then differ by group
@@ -16,7 +16,7 @@ var<immediate> params: Params;
 @group(0) @binding(0) var<storage, read> projected: array<f32>;          // [rows, stride]
 @group(0) @binding(1) var<storage, read> given: array<f32>;              // [rows, width]
 @group(0) @binding(2) var<storage, read> vectors: array<f32>;
-@group(0) @binding(3) var<storage, read_write> plain: array<f32>;        // [rows, width]
+@group(0) @binding(3) var<storage, read_write> state: array<f32>;        // [rows, width]: before the norm, then the output
 @group(0) @binding(4) var<storage, read_write> quants: array<u32>;       // [rows, width / 32, 8]
 @group(0) @binding(5) var<storage, read_write> scales: array<vec2<f32>>; // [rows, width / 32]
 
@@ -33,22 +33,11 @@ fn gate_heads(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
         if params.gate_first != 0u {
             number = activation(SILU, projected[gate + at]) * number;
         }
-        plain[own + at] = number;
+        state[own + at] = number;
     }
     storageBarrier();
     workgroupBarrier();
-    var total = 0.0;
-    for (var begin = 0u; begin < size; begin += AT_ONCE) {
-        var squares = 0.0;
-        for (var step = 0u; step < 16u; step++) {
-            let at = begin + lane_of(thread) + 16u * step;
-            if at < size {
-                squares = fused(plain[own + at], plain[own + at], squares);
-            }
-        }
-        total = add_runs(thread, squares, total);
-    }
-    let scale = norm_scale(thread, total, size, params.epsilon);
+    let scale = state_scale(thread, own, size, params.epsilon);
     let weight = params.weight + select(0u, first, params.gate_first != 0u);
     for (var begin = 0u; begin < size; begin += 4u * THREADS) {
         let at = begin + 4u * thread;
@@ -56,11 +45,11 @@ fn gate_heads(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
         var four = vec4<f32>();
         if used {
             for (var i = 0u; i < 4u; i++) {
-                four[i] = plain[own + at + i] * scale * vectors[weight + at + i];
+                four[i] = state[own + at + i] * scale * vectors[weight + at + i];
                 if params.gate_first == 0u {
                     four[i] = activation(SILU, projected[gate + at + i]) * four[i];
                 }
-                plain[own + at + i] = four[i];
+                state[own + at + i] = four[i];
             }
         }
         round_eighth(four, thread, (own + at) / 32u, used);

@@ -13,15 +13,6 @@ var<immediate> params: Params;
 @group(0) @binding(1) var<storage, read_write> key_cache: array<u32>;    // [pages, kv_heads, 16, pairs, 16]
 @group(0) @binding(2) var<storage, read_write> value_cache: array<u32>;  // [pages, kv_heads, 256, pairs]
 
-fn key(position: u32, kv_head: u32, pair: u32) -> u32 {
-    let block = (position / 256u * params.kv_heads + kv_head) * 16u + position % 256u / 16u;
-    return (block * params.pairs + pair) * 16u + position % 16u;
-}
-
-fn value(position: u32, kv_head: u32, pair: u32) -> u32 {
-    return ((position / 256u * params.kv_heads + kv_head) * 256u + position % 256u) * params.pairs + pair;
-}
-
 @compute @workgroup_size(64)
 fn gather(@builtin(global_invocation_id) id: vec3<u32>) {
     let kv_head = id.x / params.pairs;

@@ -23,13 +23,11 @@ fn load_kv(@builtin(global_invocation_id) id: vec3<u32>) {
     let head = id.x / params.pairs;
     let pair = id.x % params.pairs;
     let position = nodes[3u * id.y];
-    let page = (position / 256u * params.kv_heads + head) * 256u;
-    let row = position % 256u / 16u * params.pairs + pair;
-    let key = key_cache[page * params.pairs + 16u * row + position % 16u];
-    let value = value_cache[(page + position % 256u) * params.pairs + pair];
+    let of_key = key_cache[key(position, head, pair)];
+    let of_value = value_cache[value(position, head, pair)];
     let to = id.y * params.stride + params.first + 2u * id.x;
-    out[to] = half(key & 0xffffu);
-    out[to + 1u] = half(key >> 16u);
-    out[to + 2u * width] = half(value & 0xffffu);
-    out[to + 2u * width + 1u] = half(value >> 16u);
+    out[to] = half(of_key & 0xffffu);
+    out[to + 1u] = half(of_key >> 16u);
+    out[to + 2u * width] = half(of_value & 0xffffu);
+    out[to + 2u * width + 1u] = half(of_value >> 16u);
 }

@@ -12,7 +12,7 @@ struct Params {
     epsilon: f32,
     zero: u32,
     pending_epsilon: f32,
-    factor: f32,  // of the state after the branch was added
+    factor: f32,  // of the state after both
     bias: u32,    // its offset in `vectors`; NONE if no bias is pending
 }
 var<immediate> params: Params;
@@ -61,19 +61,22 @@ fn normed(start: u32, first: u32, scale: f32) -> vec4<f32> {
 @compute @workgroup_size(THREADS)
 fn norm(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let start = (params.first + group.x) * params.stride;
-    if params.bias != NONE {
-        for (var at = thread; at < params.length; at += THREADS) {
-            state[start + at] += vectors[params.bias + at];
+    if params.bias != NONE || params.pending != NONE || params.factor != 1.0 {
+        var scale = 0.0;
+        if params.pending != NONE {
+            scale = branch_scale(thread, start);
         }
-    }
-    if params.pending != NONE {
-        let scale = branch_scale(thread, start);
         for (var at = thread; at < params.length; at += THREADS) {
-            let normed = branch[start + at] * scale * vectors[params.pending + at];
-            state[start + at] = (state[start + at] + opaque(normed, params.zero)) * params.factor;
+            var number = state[start + at];
+            if params.bias != NONE {
+                number += vectors[params.bias + at];
+            }
+            if params.pending != NONE {
+                let normed = branch[start + at] * scale * vectors[params.pending + at];
+                number += opaque(normed, params.zero);
+            }
+            state[start + at] = number * params.factor;
         }
-    }
-    if params.bias != NONE || params.pending != NONE {
         storageBarrier();
         workgroupBarrier();
     }

@@ -40,15 +40,7 @@ const THREADS = 64u;
 var<workgroup> numbers: array<f32, {{LONGEST}}>; // of a head
 
 fn norm(thread: u32, weight: u32) {
-    var squares = 0.0;
-    for (var step = 0u; step < 16u; step++) {
-        let at = lane_of(thread) + 16u * step;
-        if at < params.head_size {
-            squares = fused(numbers[at], numbers[at], squares);
-        }
-    }
-    let total = add_runs(thread, squares, 0.0);
-    let scale = norm_scale(thread, total, params.head_size, params.epsilon);
+    let scale = head_scale(thread, 0u, params.head_size, params.epsilon);
     for (var at = thread; at < params.head_size; at += THREADS) {
         var normed = numbers[at] * scale;
         if weight != NONE {

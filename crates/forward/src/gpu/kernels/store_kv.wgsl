@@ -27,9 +27,7 @@ fn store_kv(@builtin(global_invocation_id) id: vec3<u32>) {
     let head = id.x / params.pairs;
     let pair = id.x % params.pairs;
     let position = nodes[3u * id.y];
-    let page = (position / 256u * params.kv_heads + head) * 256u;
-    let row = position % 256u / 16u * params.pairs + pair;
     let from_ = id.y * params.stride + params.first + 2u * id.x;
-    key_cache[page * params.pairs + 16u * row + position % 16u] = halves(from_);
-    value_cache[(page + position % 256u) * params.pairs + pair] = halves(from_ + 2u * width);
+    key_cache[key(position, head, pair)] = halves(from_);
+    value_cache[value(position, head, pair)] = halves(from_ + 2u * width);
 }

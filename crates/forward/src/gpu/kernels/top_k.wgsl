@@ -59,7 +59,7 @@ fn order(score: f32) -> i32 {
 fn power(row: u32, expert: u32) -> f32 {
     let own = score(row, expert);
     if params.sigmoid != 0u {
-        return divide(1.0, 1.0 + exponential(0.0 - own));
+        return sigmoid(own);
     }
     return exponential(own - largest);
 }
