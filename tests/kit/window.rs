@@ -132,14 +132,31 @@ impl Window {
     /// Kills the application as a crash or a power cut would, without saving.
     pub fn kill(self) {}
 
+    /// Elements that match a selector. The page may redraw one while the driver lists them; then the
+    /// driver is asked again.
     pub async fn all(&self, selector: &str) -> Vec<Element> {
-        self.page.find_all(Locator::Css(selector)).await.unwrap()
+        let started = Instant::now();
+        loop {
+            match self.page.find_all(Locator::Css(selector)).await {
+                Err(error) if error.is_stale_element_reference() && started.elapsed() < PATIENCE => {}
+                found => return found.unwrap_or_else(|error| panic!("{selector}: {error}")),
+            }
+        }
     }
 
     pub async fn find(&self, name: &str) -> Element {
-        let selector = format!("[data-testid='{name}']");
-        let found = self.page.wait().at_most(PATIENCE).for_element(Locator::Css(&selector)).await;
-        found.unwrap_or_else(|error| panic!("{name}: {error}"))
+        self.first(&format!("[data-testid='{name}']")).await
+    }
+
+    /// Waits for the first element that matches a selector.
+    async fn first(&self, selector: &str) -> Element {
+        let started = Instant::now();
+        loop {
+            match self.page.wait().at_most(PATIENCE).for_element(Locator::Css(selector)).await {
+                Err(error) if error.is_stale_element_reference() && started.elapsed() < PATIENCE => {}
+                found => return found.unwrap_or_else(|error| panic!("{selector}: {error}")),
+            }
+        }
     }
 
     /// Finds an element that is not visible, such as the file input behind a button.
@@ -165,8 +182,7 @@ impl Window {
     async fn click_on(&self, selector: &str) {
         let started = Instant::now();
         loop {
-            let found = self.page.wait().at_most(PATIENCE).for_element(Locator::Css(selector)).await;
-            match found.unwrap_or_else(|error| panic!("{selector}: {error}")).click().await {
+            match self.first(selector).await.click().await {
                 Ok(()) => return,
                 Err(error) if started.elapsed() > PATIENCE => panic!("{selector}: {error}"),
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
