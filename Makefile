@@ -17,7 +17,7 @@ CARGO_ALL := --workspace --locked
 DISPLAY_HERE := $(if $(filter Linux,$(shell uname)),$(DISPLAY)$(WAYLAND_DISPLAY),yes)
 
 .NOTPARALLEL:
-.PHONY: help setup setup-tests setup-systems model page run run-window run-terminal test nightly quick test-clients test-tensors test-gpu test-sanitized test-arm test-package test-windows test-windows-package check-systems fuzz kill-test soak setup-check check bench bench-ui bench-server pictures bundle bundle-windows release cuda-build gpu-check gpu-check-cuda gpu-check-metal
+.PHONY: help setup setup-tests setup-systems model page run run-window run-terminal test nightly quick test-clients test-tensors test-gpu test-mesa test-sanitized test-arm test-package test-windows test-windows-package check-systems fuzz kill-test soak setup-check check bench bench-ui bench-server pictures bundle bundle-windows release cuda-build gpu-check gpu-check-cuda gpu-check-metal
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -95,6 +95,11 @@ test-tensors: setup-tests $(PAGE) ## run the engine's tests on tensors, as on GP
 test-gpu: setup-tests $(PAGE) ## run the engine's tests on the GPU engine, without a GPU on a software renderer (an hour)
 	FORETOKEN_TEST_DEVICE=gpu cargo test $(CARGO_ALL) --test integration -- invariance:: lossless:: families:: passes:: heads:: block_heads:: mtp:: assistants:: recurrent:: hybrids:: --skip bytes_per_pass
 	cargo test $(CARGO_ALL) --test gpu
+	$(if $(shell command -v apt-get),$(MAKE) test-mesa)
+
+test-mesa: setup-tests $(PAGE) ## run the GPU engine's own tests on Mesa 25.0 of Debian 13 (Linux on x86-64)
+	@scripts/mesa.sh
+	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER=scripts/mesa.sh cargo test $(CARGO_ALL) --test gpu
 
 # The packages are other projects' and change with their own services, so they are no part of `make test`.
 test-clients: setup-tests $(PAGE) ## ask a local server with the openai and anthropic packages from PyPI
