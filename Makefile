@@ -17,7 +17,7 @@ CARGO_ALL := --workspace --locked
 DISPLAY_HERE := $(if $(filter Linux,$(shell uname)),$(DISPLAY)$(WAYLAND_DISPLAY),yes)
 
 .NOTPARALLEL:
-.PHONY: help setup setup-tests setup-systems model page run run-window run-terminal test nightly quick test-clients test-tensors test-gpu test-mesa test-sanitized test-arm test-package test-windows test-windows-package check-systems fuzz kill-test soak setup-check check bench bench-ui bench-server pictures bundle bundle-windows release cuda-build gpu-check gpu-check-cuda gpu-check-metal
+.PHONY: help setup setup-tests setup-systems model page run run-window run-terminal test nightly quick test-clients test-tensors test-gpu test-mesa kernel-statistics test-sanitized test-arm test-package test-windows test-windows-package check-systems fuzz kill-test soak setup-check check bench bench-ui bench-server pictures bundle bundle-windows release cuda-build gpu-check gpu-check-cuda gpu-check-metal
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -99,7 +99,15 @@ test-gpu: setup-tests $(PAGE) ## run the engine's tests on the GPU engine, witho
 
 test-mesa: setup-tests $(PAGE) ## run the GPU engine's own tests on Mesa 25.0 of Debian 13 (Linux on x86-64)
 	@scripts/mesa.sh
-	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER=scripts/mesa.sh cargo test $(CARGO_ALL) --test gpu
+	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER=$(CURDIR)/scripts/mesa.sh cargo test $(CARGO_ALL) --test gpu
+	MESA_DRIVER=radeon CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER=$(CURDIR)/scripts/mesa.sh cargo test $(CARGO_ALL) --test compiled
+
+# FAMILY=gfx1201 compiles for another GPU, KERNELS="Product(Q4K, 8) Attend" some kernels only.
+FAMILY := navi31
+KERNELS :=
+kernel-statistics: setup-tests ## print what Mesa's compiler for AMD makes of the GPU kernels (Linux on x86-64; needs no GPU)
+	@cargo build $(CARGO_ALL) --example kernel_statistics
+	@MESA_DRIVER=radeon scripts/mesa.sh $(CARGO_TARGET_DIR)/debug/examples/kernel_statistics $(FAMILY) $(foreach name,$(KERNELS),"$(name)")
 
 # The packages are other projects' and change with their own services, so they are no part of `make test`.
 test-clients: setup-tests $(PAGE) ## ask a local server with the openai and anthropic packages from PyPI

@@ -12,6 +12,8 @@ mod extent;
 mod gguf_file;
 mod head_files;
 pub mod hub;
+#[cfg(target_os = "linux")]
+pub mod kernel_compiler;
 pub mod office;
 #[cfg(target_os = "linux")]
 pub mod picture;
