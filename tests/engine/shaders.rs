@@ -4,7 +4,10 @@
 use foretoken_forward::gpu::shaders;
 use naga::back::{hlsl, msl, spv};
 use naga::valid::{Capabilities, FunctionInfo, ModuleInfo, ValidationFlags, Validator};
-use naga::{BinaryOperator, Expression, Function, Handle, Module, ScalarKind, ShaderStage, UnaryOperator};
+use naga::{
+    BinaryOperator, Expression, Function, Handle, MathFunction, Module, ScalarKind, ShaderStage, TypeInner,
+    UnaryOperator,
+};
 
 /// Parses and validates a shader. It may use only what every device has plus immediates, and 64-bit
 /// numbers where its arithmetic emulates them.
@@ -120,4 +123,60 @@ fn no_shader_adds_an_unrounded_product() {
             assert_eq!(bare, 0, "{name}, {}", point.name);
         }
     }
+}
+
+/// Returns whether an expression adds floats in an order that the driver chooses: a dot product, or
+/// a product with a matrix. Sums of subgroups and atomic ones are not valid in [`read`].
+fn leaves_order_open(
+    module: &Module,
+    function: &Function,
+    info: &FunctionInfo,
+    expression: &Expression,
+) -> bool {
+    let inner = |handle: Handle<Expression>| info[handle].ty.inner_with(&module.types);
+    let is_matrix = |handle| matches!(inner(handle), TypeInner::Matrix { .. });
+    match *expression {
+        Expression::Math { fun: MathFunction::Dot, arg, .. } => {
+            inner(arg).scalar_kind() == Some(ScalarKind::Float)
+        }
+        Expression::Binary { op: BinaryOperator::Multiply, left, right } => {
+            is_matrix(left) || is_matrix(right)
+        }
+        _ => false,
+    }
+}
+
+#[test]
+fn no_shader_leaves_the_order_of_a_sum_to_the_driver() {
+    for (name, source) in shaders().filter(|(name, _)| !name.ends_with("Emulated")) {
+        let (module, info) = read(&name, &source);
+        let own = module.functions.iter().map(|(handle, function)| (function, &info[handle]));
+        let points = module.entry_points.iter().enumerate();
+        let points = points.map(|(index, point)| (&point.function, info.get_entry_point(index)));
+        for (function, info) in own.chain(points) {
+            let open = function
+                .expressions
+                .iter()
+                .filter(|(_, expression)| leaves_order_open(&module, info, expression));
+            assert_eq!(open.count(), 0, "{name}, {}", function.name.as_deref().unwrap_or_default());
+        }
+    }
+}
+
+#[test]
+fn sums_in_an_order_of_the_drivers_are_found() {
+    let found = |body: &str| {
+        let source = format!(
+            "@group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>;
+            @compute @workgroup_size(1) fn test() {{ {body} }}"
+        );
+        let (module, info) = read("a test", &source);
+        let (function, info) = (&module.entry_points[0].function, info.get_entry_point(0));
+        let open = |(_, expression): (_, &Expression)| leaves_order_open(&module, info, expression);
+        function.expressions.iter().any(open)
+    };
+    assert!(found("x[0].x = dot(x[0], x[1]);"));
+    assert!(found("x[0] = mat4x4<f32>(x[0], x[1], x[2], x[3]) * x[4];"));
+    assert!(!found("x[0].x = x[0].x * x[1].x;"));
+    assert!(!found("x[0].x = f32(dot(vec4<i32>(x[0]), vec4<i32>(x[1])));"));
 }

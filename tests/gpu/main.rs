@@ -6,6 +6,7 @@
 //! time.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod counts;
 mod heads;
 mod recurrent;
 
@@ -137,21 +138,6 @@ fn experts_have_the_cpus_bits_for_any_routing() {
         for format in [GgmlDType::Q4_0, GgmlDType::Q5_1] {
             let source = family.gguf(folder, format);
             compare(&source, &tokens, &[1, 2, 5, 8, 29], &format!("{used} of {count}, {format:?}"));
-        }
-    }
-}
-
-/// Norm, heads, RoPE, attention and its join, output, norm, gate with up, down; and the embedding
-/// lookup, or the last norm, the logits and their sketch.
-#[test]
-fn a_layer_takes_nine_dispatches() {
-    let mut model = on_the_gpu(&starter_target());
-    let layers = model.config().depth();
-    for (want, others) in [(Want::nothing(), 1), (Want::all_rows().subset(LogitSubset::Peaks), 4)] {
-        for rows in [1, 8] {
-            let tree = TokenTree::chain(vec![5; rows]);
-            model.run(&tree, &want).unwrap().keep(&[]).unwrap();
-            assert_eq!(model.dispatch_stats().unwrap().dispatches, 9 * layers + others, "{rows} rows");
         }
     }
 }

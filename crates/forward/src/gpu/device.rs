@@ -60,6 +60,15 @@ pub struct Bounds {
 struct SubmissionQueue {
     pending: VecDeque<Submission>,
     pace: Pace,
+    counts: DeviceCounts,
+}
+
+/// Submissions and waits of all passes on a device since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DeviceCounts {
+    pub submissions: usize,
+    /// Waits for submitted work, mostly to read results.
+    pub waits: usize,
 }
 
 struct Submission {
@@ -253,6 +262,11 @@ impl GpuDevice {
         }
     }
 
+    /// Submissions and waits so far.
+    pub fn counts(&self) -> DeviceCounts {
+        locked(&self.submitted).counts
+    }
+
     /// Bytes of weights that one submission may read.
     pub(super) fn at_once(&self) -> u64 {
         locked(&self.submitted).pace.bytes()
@@ -262,7 +276,9 @@ impl GpuDevice {
     pub(super) fn submit(&self, encoder: CommandEncoder, bytes: u64) {
         let _guard = locked(&self.polling);
         let index = self.queue.submit([encoder.finish()]);
-        locked(&self.submitted).pending.push_back(Submission { index, bytes, at: Instant::now() });
+        let mut submitted = locked(&self.submitted);
+        submitted.pending.push_back(Submission { index, bytes, at: Instant::now() });
+        submitted.counts.submissions += 1;
     }
 
     /// Submits pending buffer writes.
@@ -278,6 +294,7 @@ impl GpuDevice {
     pub fn wait(&self) -> Result<()> {
         let _guard = locked(&self.polling);
         let timeout = locked(&self.bounds).timeout;
+        locked(&self.submitted).counts.waits += 1;
         let mut idle = None;
         loop {
             let Some(Submission { index, bytes, at }) = locked(&self.submitted).pending.pop_front() else {

@@ -78,7 +78,7 @@ mod tests;
 mod timestamps;
 mod walk;
 
-pub use device::{Bounds, GpuDevice};
+pub use device::{Bounds, DeviceCounts, GpuDevice};
 pub use guarantees::Guarantees;
 pub use model::GpuModel;
 pub use network::missing as unsupported;

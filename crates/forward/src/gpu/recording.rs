@@ -15,11 +15,20 @@ pub struct Recording<'a> {
     dispatches: usize,
     /// Bytes that the encoded, unsubmitted work reads, roughly.
     bytes: u64,
+    /// Dispatches of the next submission.
+    part: usize,
 }
+
+/// Dispatches of a pass's first submission: about two layers. The device begins with them while the
+/// rest is encoded; each further submission has [`GROWTH`] times as many.
+const FIRST: usize = 16;
+
+/// Growth of submissions. A model of 32 layers takes three.
+const GROWTH: usize = 4;
 
 impl<'a> Recording<'a> {
     pub fn new(device: &'a GpuDevice) -> Self {
-        Self { device, encoder: encoder(device), pass: None, dispatches: 0, bytes: 0 }
+        Self { device, encoder: encoder(device), pass: None, dispatches: 0, bytes: 0, part: FIRST }
     }
 
     /// Compute pass for further dispatches.
@@ -28,10 +37,14 @@ impl<'a> Recording<'a> {
         self.pass.get_or_insert_with(|| Dispatches::begin(device, encoder))
     }
 
-    /// Announces work that reads about `bytes` bytes. Submits earlier work if both together would
-    /// take too long.
+    /// Announces work that reads about `bytes` bytes. Submits earlier work if it is enough for a
+    /// submission, or if both together would take too long.
     pub fn next(&mut self, bytes: u64) {
-        if self.bytes > 0 && self.bytes + bytes > self.device.at_once() {
+        let encoded = self.pass.as_ref().map_or(0, |pass| pass.count);
+        if encoded >= self.part {
+            self.part *= GROWTH;
+            self.submit();
+        } else if self.bytes > 0 && self.bytes + bytes > self.device.at_once() {
             self.submit();
         }
         self.bytes += bytes;
