@@ -3,14 +3,16 @@
 
 use foretoken_forward::gpu::shaders;
 use naga::back::{hlsl, msl, spv};
-use naga::valid::{Capabilities, FunctionInfo, ModuleInfo, ValidationFlags, Validator};
+use naga::valid::{
+    Capabilities, FunctionInfo, ModuleInfo, ShaderStages, SubgroupOperationSet, ValidationFlags, Validator,
+};
 use naga::{
     BinaryOperator, Expression, Function, Handle, MathFunction, Module, ScalarKind, ShaderStage, TypeInner,
     UnaryOperator,
 };
 
-/// Parses and validates a shader. It may use only what every device has plus immediates, and 64-bit
-/// numbers where its arithmetic emulates them.
+/// Parses and validates a shader. It may use only what every device has plus immediates, subgroups
+/// where threads share inputs, and 64-bit numbers where its arithmetic emulates them.
 fn read(name: &str, source: &str) -> (Module, ModuleInfo) {
     let module = naga::front::wgsl::parse_str(source);
     let module = module.unwrap_or_else(|error| panic!("{name}: {}", error.emit_to_string(source)));
@@ -18,7 +20,12 @@ fn read(name: &str, source: &str) -> (Module, ModuleInfo) {
     if name.ends_with("Emulated") {
         able |= Capabilities::FLOAT64 | Capabilities::SHADER_INT64;
     }
-    let info = Validator::new(ValidationFlags::all(), able).validate(&module);
+    if name.contains("ThirtyTwo") || name.contains("SixtyFour") {
+        able |= Capabilities::SUBGROUP;
+    }
+    let mut validator = Validator::new(ValidationFlags::all(), able);
+    validator.subgroup_stages(ShaderStages::COMPUTE).subgroup_operations(SubgroupOperationSet::all());
+    let info = validator.validate(&module);
     let info = info.unwrap_or_else(|error| panic!("{name}: {}", error.emit_to_string(source)));
     (module, info)
 }

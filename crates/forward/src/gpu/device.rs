@@ -12,7 +12,7 @@ use wgpu::{BufferUsages, CommandEncoder, DeviceType, PollType, SubmissionIndex};
 
 use super::failure::{Failure, failed};
 use super::guarantees::Guarantees;
-use super::kernels::{Arithmetic, TILES};
+use super::kernels::{Arithmetic, Lanes, TILES};
 use super::pace::Pace;
 use super::pipelines::Pipelines;
 use super::timestamps::Timestamps;
@@ -92,9 +92,10 @@ impl GpuDevice {
         label: String,
         kind: DeviceType,
         arithmetic: Arithmetic,
+        lanes: Lanes,
         failure: Failure,
     ) -> Self {
-        let (pipelines, guarantees) = (Pipelines::new(arithmetic), Guarantees::default());
+        let (pipelines, guarantees) = (Pipelines::new(arithmetic, lanes), Guarantees::default());
         let limits = device.limits();
         let buffer = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size) / 256 * 256;
         // Integrated GPUs and software renderers allocate in system memory.

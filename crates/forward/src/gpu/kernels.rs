@@ -35,6 +35,27 @@ pub enum Arithmetic {
     Wrong,
 }
 
+/// Output rows side by side in products of several rows: those of one panel, or as many as a
+/// subgroup has threads, which then share the inputs of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lanes {
+    Sixteen,
+    ThirtyTwo,
+    SixtyFour,
+}
+
+impl Lanes {
+    pub const ALL: [Self; 3] = [Self::Sixteen, Self::ThirtyTwo, Self::SixtyFour];
+
+    pub fn count(self) -> usize {
+        match self {
+            Self::Sixteen => 16,
+            Self::ThirtyTwo => 32,
+            Self::SixtyFour => 64,
+        }
+    }
+}
+
 /// A kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kernel {
@@ -119,6 +140,15 @@ impl Kernel {
         let of_layers = of_layers.into_iter().chain(of_attention).chain(of_experts).chain(of_recurrence);
         let unlike = of_layers.chain(of_heads).chain(of_caches).chain(others);
         products.chain(embeddings).chain(unlike)
+    }
+
+    /// Lanes of this kernel on a device whose products of several rows have `lanes`. Products of
+    /// one or two rows load little that could be shared, and the rows of experts differ.
+    pub fn lanes(self, lanes: Lanes) -> Lanes {
+        match self {
+            Self::Product(_, rows) | Self::Gated(_, rows) if rows >= 4 => lanes,
+            _ => Lanes::Sixteen,
+        }
     }
 
     /// Buffer bindings, in order: `true` for those the kernel writes.

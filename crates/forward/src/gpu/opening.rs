@@ -6,7 +6,7 @@ use wgpu::{Adapter, Backend, Backends, DeviceType, Features, Limits};
 
 use super::device::GpuDevice;
 use super::failure::Failure;
-use super::kernels::{Arithmetic, IMMEDIATE_BYTES};
+use super::kernels::{Arithmetic, IMMEDIATE_BYTES, Lanes};
 use super::probe::{measure, rounds_once};
 use super::timestamps;
 
@@ -68,23 +68,45 @@ impl GpuDevice {
         found.get(index).ok_or_else(|| format!("{} GPUs were found", found.len()))?.open()
     }
 
+    /// Opens the adapter, with subgroups that share inputs where compilers make good use of that
+    /// and the probe finds it to work.
+    ///
+    /// # Errors
+    /// As [`Self::in_lanes`].
+    pub(super) fn of(
+        adapter: &Adapter,
+        name: &str,
+        ways: &[Arithmetic],
+    ) -> std::result::Result<Self, String> {
+        let opened = match lanes_of(adapter) {
+            Lanes::Sixteen => None,
+            lanes => Self::in_lanes(adapter, name, ways, lanes).ok(),
+        };
+        match opened.filter(|opened| opened.guarantees().any_tile) {
+            Some(opened) => Ok(opened),
+            None => Self::in_lanes(adapter, name, ways, Lanes::Sixteen),
+        }
+    }
+
     /// Opens the adapter with the first way of computing fused multiply-adds that gives the CPU's
     /// bits, else with the first one.
     ///
     /// # Errors
     /// The reason, worded to be part of a sentence.
-    pub(super) fn of(
+    pub(super) fn in_lanes(
         adapter: &Adapter,
         name: &str,
         ways: &[Arithmetic],
+        lanes: Lanes,
     ) -> std::result::Result<Self, String> {
         let (features, limits) = (adapter.features(), adapter.limits());
         if let Some(missing) = missing(features, &limits) {
             return Err(format!("{name} lacks {missing}, which a newer driver may have"));
         }
         let double = Features::SHADER_F64 | Features::SHADER_INT64;
+        let shared = if lanes == Lanes::Sixteen { Features::empty() } else { Features::SUBGROUP };
         let descriptor = wgpu::DeviceDescriptor {
-            required_features: Features::IMMEDIATES | features & (double | timestamps::FEATURES),
+            required_features: Features::IMMEDIATES | shared | features & (double | timestamps::FEATURES),
             required_limits: limits,
             memory_hints: wgpu::MemoryHints::MemoryUsage,
             ..Default::default()
@@ -96,7 +118,15 @@ impl GpuDevice {
         let emulates = ways.contains(&Arithmetic::Emulated) && features.contains(double);
         let with = |arithmetic| {
             let kind = adapter.get_info().device_type;
-            Self::new(device.clone(), queue.clone(), name.to_owned(), kind, arithmetic, failure.clone())
+            Self::new(
+                device.clone(),
+                queue.clone(),
+                name.to_owned(),
+                kind,
+                arithmetic,
+                lanes,
+                failure.clone(),
+            )
         };
         let words = |error: foretoken_model::Error| error.to_string();
         let measured = |opened: Self| -> std::result::Result<Self, String> {
@@ -168,6 +198,22 @@ pub(super) fn adapters(software: bool) -> (Vec<Adapter>, Vec<Adapter>) {
     });
     let is_gpu = |adapter: &Adapter| software || adapter.get_info().device_type != DeviceType::Cpu;
     found.into_iter().partition(is_gpu)
+}
+
+/// Numbers of the makers of GPUs whose compilers load once what a subgroup shares (PCI-SIG).
+const AMD: u32 = 0x1002;
+const INTEL: u32 = 0x8086;
+
+/// Lanes of products on an adapter: as many as its largest subgroups have threads, if they share
+/// inputs.
+fn lanes_of(adapter: &Adapter) -> Lanes {
+    let info = adapter.get_info();
+    let shares = matches!(info.vendor, AMD | INTEL) && adapter.features().contains(Features::SUBGROUP);
+    match info.subgroup_max_size {
+        17..=32 if shares => Lanes::ThirtyTwo,
+        33..=64 if shares => Lanes::SixtyFour,
+        _ => Lanes::Sixteen,
+    }
 }
 
 fn rank(kind: DeviceType) -> usize {

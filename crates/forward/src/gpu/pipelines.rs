@@ -8,13 +8,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use foretoken_model::error::Result;
 
 use super::device::GpuDevice;
-use super::kernels::{Arithmetic, IMMEDIATE_BYTES, Kernel};
+use super::kernels::{Arithmetic, IMMEDIATE_BYTES, Kernel, Lanes};
 use super::source::source;
 
 /// A compiled kernel.
 #[derive(Debug, Clone)]
 pub struct Pipeline {
     pub kernel: Kernel,
+    /// Output rows side by side, in products.
+    pub lanes: Lanes,
     pub raw: wgpu::ComputePipeline,
 }
 
@@ -22,12 +24,13 @@ pub struct Pipeline {
 #[derive(Debug)]
 pub struct Pipelines {
     arithmetic: Arithmetic,
+    lanes: Lanes,
     made: Mutex<HashMap<Kernel, Pipeline>>,
 }
 
 impl Pipelines {
-    pub fn new(arithmetic: Arithmetic) -> Self {
-        Self { arithmetic, made: Mutex::default() }
+    pub fn new(arithmetic: Arithmetic, lanes: Lanes) -> Self {
+        Self { arithmetic, lanes, made: Mutex::default() }
     }
 
     /// Pipeline of `kernel`, compiled on first use.
@@ -43,7 +46,9 @@ impl Pipelines {
             return Ok(pipeline.clone());
         }
         // The lock is released meanwhile, so that other threads compile in parallel.
-        let pipeline = device.guarded(|| make(device.raw(), kernel, source(kernel, self.arithmetic)))?;
+        let source = source(kernel, self.arithmetic, self.lanes);
+        let lanes = kernel.lanes(self.lanes);
+        let pipeline = device.guarded(|| make(device.raw(), kernel, lanes, source))?;
         Ok(self.made().entry(kernel).or_insert(pipeline).clone())
     }
 
@@ -68,7 +73,7 @@ impl Pipelines {
     }
 }
 
-fn make(device: &wgpu::Device, kernel: Kernel, source: String) -> Pipeline {
+fn make(device: &wgpu::Device, kernel: Kernel, lanes: Lanes, source: String) -> Pipeline {
     let descriptor = wgpu::ShaderModuleDescriptor {
         label: Some(kernel.entry()),
         source: wgpu::ShaderSource::Wgsl(Cow::Owned(source)),
@@ -104,5 +109,5 @@ fn make(device: &wgpu::Device, kernel: Kernel, source: String) -> Pipeline {
         compilation_options: Default::default(),
         cache: None,
     });
-    Pipeline { kernel, raw }
+    Pipeline { kernel, lanes, raw }
 }

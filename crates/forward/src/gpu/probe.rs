@@ -134,13 +134,14 @@ fn compare(device: &GpuDevice) -> Result<(Vec<Comparison>, bool)> {
     Ok((comparisons, by_tile.iter().all(|tile| bits(tile) == bits(&by_tile[0]))))
 }
 
-/// Compares the scales of rows quantised to 8 bits.
+/// Compares the scales of eight rows quantised to 8 bits, which are together for each block.
 fn quantisation(device: &GpuDevice, rows: &[f32]) -> Result<Comparison> {
     let x = Rows::new(device, ROWS, INPUTS)?;
     device.write(&x.plain, rows.iter().map(|number| number.to_bits()));
     let quantise = Quantise::new(device, &x)?;
     let found = compute(device, &x.scales, 2 * rows.len() / 32, |pass| quantise.run(pass, ROWS))?;
-    let expected: Vec<f32> = rows.chunks(32).flat_map(reference::scales).collect();
+    let of_rows = |block: usize| rows.chunks(INPUTS).map(move |row| &row[32 * block..][..32]);
+    let expected: Vec<f32> = (0..INPUTS / 32).flat_map(of_rows).flat_map(reference::scales).collect();
     Ok(Comparison::of("quantisation", &found, &expected))
 }
 

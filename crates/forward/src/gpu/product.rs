@@ -44,8 +44,8 @@ struct Way {
     mode: u32,
     /// Stride of output rows.
     stride: usize,
-    /// Panels per workgroup.
-    unit: usize,
+    /// Gate and up are interleaved.
+    is_gated: bool,
 }
 
 impl Tiled {
@@ -80,11 +80,16 @@ impl Tiled {
 
 impl Way {
     fn of(mode: u32, stride: usize) -> Self {
-        Self { mode, stride, unit: 1 }
+        Self { mode, stride, is_gated: false }
     }
 
     fn gated(activation: Activation, stride: usize) -> Self {
-        Self { mode: activation_mode(activation), stride, unit: GATED_PANELS }
+        Self { mode: activation_mode(activation), stride, is_gated: true }
+    }
+
+    /// Panels of a workgroup.
+    fn unit(self, pipeline: &Pipeline) -> usize {
+        if self.is_gated { GATED_PANELS } else { pipeline.lanes.count() / LANES }
     }
 }
 
@@ -183,17 +188,20 @@ impl Product {
     }
 
     fn run_panels(&self, pass: &mut Dispatches, rows: Range<usize>, tile: usize, panels: Range<usize>) {
-        let Way { mode, stride, unit } = self.way;
+        let Way { mode, stride, .. } = self.way;
         for (above, matrix) in &self.matrices {
             let (size, pipeline) = matrix.fitting(tile);
+            let unit = self.way.unit(pipeline);
             for part in &matrix.parts {
                 let first = above + part.first;
                 let [skip, end] =
                     [panels.start, panels.end].map(|panel| panel.saturating_sub(first).min(part.panels));
                 let (length, width) = (matrix.length, matrix.width);
-                let params = [length, rows.start, rows.end, stride, first, skip, mode as usize, width];
-                let groups = [rows.len().div_ceil(*size), (end - skip) / unit];
-                pass.run(pipeline, &part.group, &params.map(|n| n as u32), groups);
+                let all = [length, rows.start, rows.end, stride, first, skip, mode as usize, width];
+                let params = [&all[..], &[first + part.panels, end]].concat();
+                let params: Vec<u32> = params.into_iter().map(|number| number as u32).collect();
+                let groups = [rows.len().div_ceil(*size), (end - skip).div_ceil(unit)];
+                pass.run(pipeline, &part.group, &params, groups);
             }
         }
     }
@@ -291,14 +299,15 @@ impl SlotProduct {
     /// Computes `slots` slots in tiles of size `tile`.
     pub fn run(&self, pass: &mut Dispatches, slots: usize, tile: usize) {
         let (_, pipeline) = self.tiled.fitting(tile);
-        let Way { mode, stride, unit } = self.way;
+        let Way { mode, stride, .. } = self.way;
+        let unit = self.way.unit(pipeline);
         for part in &self.tiled.parts {
             let (length, width, by_row) = (self.tiled.length, self.tiled.width, self.by_row as usize);
             let of_part = [length, 0, slots, stride, part.first, 0, mode as usize, width];
             let params = [&of_part[..], &[self.panels, part.panels, by_row]].concat();
             let params = params.into_iter().map(|n| n as u32).chain([self.biases]);
             let params: Vec<u32> = params.collect();
-            pass.run(pipeline, &part.group, &params, [slots, self.panels / unit]);
+            pass.run(pipeline, &part.group, &params, [slots, self.panels.div_ceil(unit)]);
         }
     }
 }

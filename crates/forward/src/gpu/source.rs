@@ -1,7 +1,7 @@
 //! Assembles a kernel's WGSL from the files in `kernels/`. Fills in constants of the weight format
 //! and the device's fused multiply-add.
 
-use super::kernels::{Arithmetic, Kernel, LONGEST_HEAD, LONGEST_LATENT, MOST_RANKED};
+use super::kernels::{Arithmetic, Kernel, LONGEST_HEAD, LONGEST_LATENT, Lanes, MOST_RANKED};
 use crate::cpu::panels::{Format, PanelLayout};
 
 macro_rules! wgsl {
@@ -10,8 +10,8 @@ macro_rules! wgsl {
     };
 }
 
-/// Source of a kernel.
-pub fn source(kernel: Kernel, arithmetic: Arithmetic) -> String {
+/// Source of a kernel. Products of several rows have `lanes`.
+pub fn source(kernel: Kernel, arithmetic: Arithmetic, lanes: Lanes) -> String {
     let fused = match arithmetic {
         Arithmetic::Own => "fn fused(a: f32, b: f32, c: f32) -> f32 { return fma(a, b, c); }\n",
         Arithmetic::Emulated => wgsl!("emulated"),
@@ -22,8 +22,10 @@ pub fn source(kernel: Kernel, arithmetic: Arithmetic) -> String {
     // The buffer of slots is the kernel's last one.
     let text = text.replace("{{SLOTS}}", &(kernel.bindings().len() - 1).to_string());
     match kernel {
-        Kernel::Product(format, rows) | Kernel::SlotProduct(format, rows) => fill(&text, rows, format),
-        Kernel::Gated(format, rows) | Kernel::SlotGated(format, rows) => fill(&text, rows, format),
+        Kernel::Product(format, rows)
+        | Kernel::SlotProduct(format, rows)
+        | Kernel::Gated(format, rows)
+        | Kernel::SlotGated(format, rows) => in_lanes(&fill(&text, rows, format), kernel.lanes(lanes)),
         Kernel::Embed(format) => fill(&text, 1, format),
         Kernel::Attend(queries) => attention(&text, queries),
         Kernel::Norm => each_row(&text, 4),
@@ -35,19 +37,23 @@ pub fn source(kernel: Kernel, arithmetic: Arithmetic) -> String {
     }
 }
 
-/// Name and source of every kernel, for both kinds of fused multiply-add.
+/// Name and source of every kernel, for both kinds of fused multiply-add; of products in all lanes.
 pub fn shaders() -> impl Iterator<Item = (String, String)> {
-    let of = |arithmetic| {
-        move |kernel: Kernel| (format!("{kernel:?}, {arithmetic:?}"), source(kernel, arithmetic))
+    let of = |arithmetic, kernel: Kernel| {
+        let all = Lanes::ALL.into_iter().filter(move |&lanes| kernel.lanes(lanes) == lanes);
+        all.map(move |lanes| {
+            let name = if lanes == Lanes::Sixteen { String::new() } else { format!(", {lanes:?}") };
+            (format!("{kernel:?}{name}, {arithmetic:?}"), source(kernel, arithmetic, lanes))
+        })
     };
     [Arithmetic::Own, Arithmetic::Emulated]
         .into_iter()
-        .flat_map(move |arithmetic| Kernel::all().map(of(arithmetic)))
+        .flat_map(move |arithmetic| Kernel::all().flat_map(move |kernel| of(arithmetic, kernel)))
 }
 
 /// Files of a kernel beside the arithmetic.
 fn own(kernel: Kernel) -> Vec<&'static str> {
-    let rounding = [wgsl!("rounding"), wgsl!("block")];
+    let rounding = [wgsl!("rounding"), wgsl!("block"), wgsl!("tiled")];
     match kernel {
         Kernel::Product(format, _) => [product(format), vec![wgsl!("product"), wgsl!("rows")]].concat(),
         Kernel::SlotProduct(format, _) => [product(format), vec![wgsl!("product"), wgsl!("slots")]].concat(),
@@ -110,7 +116,7 @@ fn product(format: Format) -> Vec<&'static str> {
 
 /// Activation of gate and up.
 fn gated() -> Vec<&'static str> {
-    vec![wgsl!("gated"), wgsl!("activation"), wgsl!("rounding")]
+    vec![wgsl!("gated"), wgsl!("activation"), wgsl!("rounding"), wgsl!("tiled")]
 }
 
 /// Conversion of a row's part to numbers.
@@ -135,7 +141,7 @@ fn convolution() -> Vec<&'static str> {
 
 /// Rounding of numbers that the threads of a workgroup have.
 fn shared_rounding() -> Vec<&'static str> {
-    vec![wgsl!("rounding"), wgsl!("eighth")]
+    vec![wgsl!("rounding"), wgsl!("eighth"), wgsl!("tiled")]
 }
 
 /// Fills in a tile of `queries`, so that workgroup memory stays below 16 KB.
@@ -185,6 +191,19 @@ fn fill(source: &str, rows: usize, format: Format) -> String {
     values
         .iter()
         .fold(filled, |source, (name, value)| source.replace(&format!("{{{{{name}}}}}"), &value.to_string()))
+}
+
+/// Fills in the threads of a product: runs of inputs at once, and output rows side by side.
+fn in_lanes(source: &str, lanes: Lanes) -> String {
+    let (runs, slot) = match lanes {
+        Lanes::Sixteen => (8, "thread / LANES"),
+        _ => (4, "subgroupBroadcastFirst(thread / LANES)"),
+    };
+    let values =
+        [("LANES", lanes.count().to_string()), ("RUNS", runs.to_string()), ("SLOT", slot.to_owned())];
+    values
+        .iter()
+        .fold(source.to_owned(), |source, (name, value)| source.replace(&format!("{{{{{name}}}}}"), value))
 }
 
 /// Repeats the text between `{{EACH}}` and `{{END}}` for every row: sums in separate variables stay

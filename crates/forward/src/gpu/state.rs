@@ -8,6 +8,7 @@ use wgpu::Buffer;
 
 use super::device::GpuDevice;
 use super::latent_state::LatentState;
+use super::matrix::TILE;
 use super::network::Network;
 use crate::cpu::activations::BLOCK;
 use crate::cpu::panels::Format;
@@ -25,9 +26,10 @@ pub struct Rows {
     pub width: usize,
     /// Blocks per row, if they are whole.
     pub blocks: Option<usize>,
-    pub plain: Buffer,  // [rows, width]
-    pub quants: Buffer, // [rows, blocks, BLOCK] bytes
-    pub scales: Buffer, // [rows, blocks]: scale, scale * sum of the quants
+    pub plain: Buffer, // [rows, width]
+    // Both in the order of `tiled.wgsl`: the rows of a tile are together for each block.
+    pub quants: Buffer, // [rows / TILE, blocks, TILE, BLOCK] bytes
+    pub scales: Buffer, // [rows / TILE, blocks, TILE]: scale, scale * sum of the quants
 }
 
 impl Rows {
@@ -41,8 +43,8 @@ impl Rows {
             width,
             blocks: length.is_multiple_of(BLOCK).then_some(blocks),
             plain: device.buffer(4 * rows * width)?,
-            quants: device.buffer(rows * blocks * BLOCK)?,
-            scales: device.buffer(8 * rows * blocks)?,
+            quants: device.buffer(rows.next_multiple_of(TILE) * blocks * BLOCK)?,
+            scales: device.buffer(8 * rows.next_multiple_of(TILE) * blocks)?,
         })
     }
 

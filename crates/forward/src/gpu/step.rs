@@ -53,8 +53,7 @@ impl Quantise {
     /// Quantises the first `rows`.
     pub fn run(&self, pass: &mut Dispatches, rows: usize) {
         if let Some(blocks) = self.blocks {
-            let blocks = rows * blocks;
-            self.step.run(pass, &[blocks as u32], [blocks.div_ceil(64), 1]);
+            self.step.run(pass, &[rows as u32, blocks as u32], [(rows * blocks).div_ceil(64), 1]);
         }
     }
 }

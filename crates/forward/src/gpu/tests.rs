@@ -14,9 +14,10 @@ use rand::{RngExt, SeedableRng};
 use super::cache::{Cache, PAGE};
 use super::device::GpuDevice;
 use super::guarantees::Guarantees;
-use super::kernels::TILES;
+use super::kernels::{Arithmetic, Lanes, TILES};
 use super::matrix::Matrix;
 use super::model::GpuModel;
+use super::opening::adapters;
 use super::probe::{activate, compute, norm, products};
 use super::product::Product;
 use super::recording::Recording;
@@ -32,6 +33,17 @@ pub fn gpu() -> &'static Arc<GpuDevice> {
     static GPU: OnceLock<Arc<GpuDevice>> = OnceLock::new();
     let hint = "`make setup-tests` installs a software renderer";
     GPU.get_or_init(|| GpuDevice::open(0, true).unwrap_or_else(|why| panic!("no GPU: {why:?}; {hint}")))
+}
+
+/// Devices for products with each number of lanes that the adapter can have.
+fn all_lanes() -> &'static [(Lanes, GpuDevice)] {
+    static DEVICES: OnceLock<Vec<(Lanes, GpuDevice)>> = OnceLock::new();
+    let open = |lanes| {
+        let adapter = &adapters(true).0[0];
+        let arithmetic = [Arithmetic::Own, Arithmetic::Emulated];
+        (lanes, GpuDevice::in_lanes(adapter, "a GPU", &arithmetic, lanes).unwrap())
+    };
+    DEVICES.get_or_init(|| Lanes::ALL.map(open).into())
 }
 
 #[track_caller]
@@ -102,10 +114,12 @@ fn products_of_every_format_have_the_cpus_bits_in_tiles_of_every_size() {
         let rows = numbers(&mut random, 8 * inputs);
         let expected: Vec<f32> =
             rows.chunks(inputs).flat_map(|row| reference::product(&panels, row)).collect();
-        let found = products(gpu(), &panels, &rows, &TILES).unwrap();
-        assert_eq!(found.len(), TILES.len());
-        for (tile, found) in TILES.iter().zip(found) {
-            assert_bits(&found, &expected, &format!("{format:?} in tiles of {tile}"));
+        for (lanes, device) in all_lanes() {
+            let found = products(device, &panels, &rows, &TILES).unwrap();
+            assert_eq!(found.len(), TILES.len());
+            for (tile, found) in TILES.iter().zip(found) {
+                assert_bits(&found, &expected, &format!("{format:?} in tiles of {tile}, {lanes:?}"));
+            }
         }
     }
 }
@@ -146,7 +160,10 @@ fn gates_of_every_format_have_the_cpus_bits_in_tiles_of_every_size() {
         // Each part is a single group of interleaved panels.
         small.bound(|bounds| bounds.buffer = (5 * gate.panel(0).len() as u64).max(8 * 4 * 256));
         let rows = numbers(&mut random, 8 * inputs);
-        for (device, activation) in [(&**gpu(), Activation::Silu), (&small, Activation::Gelu)] {
+        let of_lanes = all_lanes().iter().map(|(_, device)| (device, Activation::Clamped));
+        for (device, activation) in
+            [(&**gpu(), Activation::Silu), (&small, Activation::Gelu)].into_iter().chain(of_lanes)
+        {
             let row = |row: &[f32]| {
                 reference::activate(
                     activation,

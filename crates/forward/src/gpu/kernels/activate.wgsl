@@ -16,8 +16,8 @@ var<immediate> params: Params;
 @group(0) @binding(0) var<storage, read> gate: array<f32>;               // [rows, stride]
 @group(0) @binding(1) var<storage, read> up: array<f32>;                 // [rows, ups]
 @group(0) @binding(2) var<storage, read_write> plain: array<f32>;        // [rows, width]
-@group(0) @binding(3) var<storage, read_write> quants: array<u32>;       // [rows, blocks, 8]
-@group(0) @binding(4) var<storage, read_write> scales: array<vec2<f32>>; // [rows, blocks]
+@group(0) @binding(3) var<storage, read_write> quants: array<u32>;       // in tile order: see `tiled.wgsl`
+@group(0) @binding(4) var<storage, read_write> scales: array<vec2<f32>>; // in tile order
 
 @compute @workgroup_size(64)
 fn activate(@builtin(global_invocation_id) id: vec3<u32>) {
@@ -32,6 +32,6 @@ fn activate(@builtin(global_invocation_id) id: vec3<u32>) {
         plain[row * params.width + at] = activated(params.kind, gate[row * params.stride + at], number);
     }
     if params.length % 32u == 0u {
-        round_block(row * params.blocks + block);
+        round_block(row, block, params.blocks);
     }
 }

@@ -1,5 +1,7 @@
-// Quantises a block of 32 numbers of `plain` to `quants` and `scales`.
-fn round_block(at: u32) {
+// Quantises a block of a row of `plain` to `quants` and `scales`. Rows have `blocks` blocks.
+fn round_block(row: u32, block: u32, blocks: u32) {
+    let at = row * blocks + block;
+    let to = tiled(row, block, blocks);
     var largest = 0.0;
     for (var i = 0u; i < 32u; i++) {
         largest = max(largest, abs(plain[32u * at + i]));
@@ -12,8 +14,8 @@ fn round_block(at: u32) {
             four[i] = quant_of(plain[32u * at + 4u * j + i], inverse);
         }
         sum += four.x + four.y + four.z + four.w;
-        quants[at * 8u + j] = packed(four);
+        quants[8u * to + j] = packed(four);
     }
     let scale = scale_of(largest);
-    scales[at] = vec2(scale, scale * f32(sum));
+    scales[to] = vec2(scale, scale * f32(sum));
 }

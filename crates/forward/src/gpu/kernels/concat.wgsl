@@ -14,8 +14,8 @@ var<immediate> params: Params;
 @group(0) @binding(0) var<storage, read_write> state: array<f32>;        // [rows, stride]
 @group(0) @binding(1) var<storage, read> vectors: array<f32>;
 @group(0) @binding(2) var<storage, read_write> plain: array<f32>;        // [rows, width]
-@group(0) @binding(3) var<storage, read_write> quants: array<u32>;       // [rows, blocks, 8]
-@group(0) @binding(4) var<storage, read_write> scales: array<vec2<f32>>; // [rows, blocks]
+@group(0) @binding(3) var<storage, read_write> quants: array<u32>;       // in tile order: see `tiled.wgsl`
+@group(0) @binding(4) var<storage, read_write> scales: array<vec2<f32>>; // in tile order
 
 const THREADS = 256u;
 
@@ -35,7 +35,7 @@ fn concat(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_ind
     if params.length % 16u == 0u {
         let blocks = params.length / 16u;
         for (var block = thread; block < blocks; block += THREADS) {
-            round_block(group.x * blocks + block);
+            round_block(group.x, block, blocks);
         }
     }
 }

@@ -15,8 +15,8 @@ var<immediate> params: Params;
 @group(0) @binding(3) var<storage, read> words: array<u32>;              // [rows, taps], ...
 @group(0) @binding(4) var<storage, read> vectors: array<f32>;
 @group(0) @binding(5) var<storage, read_write> plain: array<f32>;        // [rows, width]
-@group(0) @binding(6) var<storage, read_write> quants: array<u32>;       // [rows, blocks, 8]
-@group(0) @binding(7) var<storage, read_write> scales: array<vec2<f32>>; // [rows, blocks]
+@group(0) @binding(6) var<storage, read_write> quants: array<u32>;       // in tile order: see `tiled.wgsl`
+@group(0) @binding(7) var<storage, read_write> scales: array<vec2<f32>>; // in tile order
 
 const THREADS = 64u;
 
@@ -35,6 +35,6 @@ fn convolve_gates(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invoca
         }
     }
     if channels % 32u == 0u {
-        round_eighth(four, thread, (row * channels + first) / 32u, used);
+        round_eighth(four, thread, tiled(row, first / 32u, channels / 32u), used);
     }
 }

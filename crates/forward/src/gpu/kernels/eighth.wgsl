@@ -3,9 +3,9 @@
 var<workgroup> sizes: array<f32, THREADS>;
 var<workgroup> sums: array<i32, THREADS>;
 
-// Quantises the four numbers of a thread, an eighth of a block. All threads of the workgroup call
-// this; only those that are `used` write.
-fn round_eighth(four: vec4<f32>, thread: u32, block: u32, used: bool) {
+// Quantises the four numbers of a thread, an eighth of the block at index `to` (see `tiled.wgsl`).
+// All threads of the workgroup call this; only those that are `used` write.
+fn round_eighth(four: vec4<f32>, thread: u32, to: u32, used: bool) {
     let all = abs(four);
     sizes[thread] = max(max(all.x, all.y), max(all.z, all.w));
     workgroupBarrier();
@@ -24,14 +24,14 @@ fn round_eighth(four: vec4<f32>, thread: u32, block: u32, used: bool) {
     sums[thread] = rounded.x + rounded.y + rounded.z + rounded.w;
     workgroupBarrier();
     if used {
-        quants[8u * block + thread % 8u] = packed(rounded);
+        quants[8u * to + thread % 8u] = packed(rounded);
         if thread == first {
             var sum = 0;
             for (var i = 0u; i < 8u; i++) {
                 sum += sums[first + i];
             }
             let scale = scale_of(largest);
-            scales[block] = vec2(scale, scale * f32(sum));
+            scales[to] = vec2(scale, scale * f32(sum));
         }
     }
 }

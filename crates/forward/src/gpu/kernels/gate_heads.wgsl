@@ -17,8 +17,8 @@ var<immediate> params: Params;
 @group(0) @binding(1) var<storage, read> given: array<f32>;              // [rows, width]
 @group(0) @binding(2) var<storage, read> vectors: array<f32>;
 @group(0) @binding(3) var<storage, read_write> state: array<f32>;        // [rows, width]: before the norm, then the output
-@group(0) @binding(4) var<storage, read_write> quants: array<u32>;       // [rows, width / 32, 8]
-@group(0) @binding(5) var<storage, read_write> scales: array<vec2<f32>>; // [rows, width / 32]
+@group(0) @binding(4) var<storage, read_write> quants: array<u32>;       // in tile order: see `tiled.wgsl`
+@group(0) @binding(5) var<storage, read_write> scales: array<vec2<f32>>; // in tile order
 
 const THREADS = 128u;
 
@@ -52,6 +52,6 @@ fn gate_heads(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
                 state[own + at + i] = four[i];
             }
         }
-        round_eighth(four, thread, (own + at) / 32u, used);
+        round_eighth(four, thread, tiled(group.y, (first + at) / 32u, params.width / 32u), used);
     }
 }

@@ -22,8 +22,8 @@ var<immediate> params: Params;
 @group(0) @binding(1) var<storage, read> nodes: array<u32>;              // [rows, 3]: ..., begin and end of the path
 @group(0) @binding(2) var<storage, read> parts: array<f32>;              // [rows, heads, runs, head_size + 2]
 @group(0) @binding(3) var<storage, read_write> plain: array<f32>;        // [rows, width]
-@group(0) @binding(4) var<storage, read_write> quants: array<u32>;       // [rows, width / 32, 8]
-@group(0) @binding(5) var<storage, read_write> scales: array<vec2<f32>>; // [rows, width / 32]
+@group(0) @binding(4) var<storage, read_write> quants: array<u32>;       // in tile order: see `tiled.wgsl`
+@group(0) @binding(5) var<storage, read_write> scales: array<vec2<f32>>; // in tile order
 @group(0) @binding(6) var<storage, read> vectors: array<f32>;
 
 const NONE = 0xffffffffu;
@@ -99,6 +99,6 @@ fn join(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         let from_ = 4u * (thread % 32u);
         let four = vec4(numbers[from_], numbers[from_ + 1u], numbers[from_ + 2u], numbers[from_ + 3u]);
         let used = thread < 32u && begin + 4u * thread < params.head_size;
-        round_eighth(four, thread, (row * params.width + to) / 32u + thread / 8u, used);
+        round_eighth(four, thread, tiled(row, to / 32u + thread / 8u, params.width / 32u), used);
     }
 }

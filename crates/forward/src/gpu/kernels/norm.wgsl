@@ -21,8 +21,8 @@ var<immediate> params: Params;
 @group(0) @binding(1) var<storage, read> branch: array<f32>;             // [rows, stride]
 @group(0) @binding(2) var<storage, read> vectors: array<f32>;
 @group(0) @binding(3) var<storage, read_write> plain: array<vec4<f32>>;  // [rows, width / 4]
-@group(0) @binding(4) var<storage, read_write> quants: array<u32>;       // [rows, blocks, 8]
-@group(0) @binding(5) var<storage, read_write> scales: array<vec2<f32>>; // [rows, blocks]
+@group(0) @binding(4) var<storage, read_write> quants: array<u32>;       // in tile order: see `tiled.wgsl`
+@group(0) @binding(5) var<storage, read_write> scales: array<vec2<f32>>; // in tile order
 
 const NONE = 0xffffffffu;
 const THREADS = 256u;
@@ -95,7 +95,7 @@ fn norm(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             plain[(group.x * params.width + at{{ROW}}) / 4u] = four{{ROW}};
         }
         if params.length % 32u == 0u && begin + {{ROW}}u * 4u * THREADS < params.length {
-            round_eighth(four{{ROW}}, thread, group.x * blocks + at{{ROW}} / 32u, used{{ROW}});
+            round_eighth(four{{ROW}}, thread, tiled(group.x, at{{ROW}} / 32u, blocks), used{{ROW}});
         }
 {{END}}
     }

@@ -5,12 +5,11 @@
 // Inputs that are summed separately; `length` counts inputs.
 const RUN = 32u;
 
-// Computes the sums of a run of a panel from input `begin` on, for each row of the tile, sixteen
+// Computes the sums of a run of a panel from input `begin` on, for each row of the tile, LANES
 // words apart.
 fn sum_run(tile: Tile, panel: u32, begin: u32, lane: u32, to: u32) {
-    // Rows beyond the tile repeat its last one.
 {{EACH}}    var sum{{ROW}} = 0.0;
-    let row{{ROW}} = given(tile.first + min({{ROW}}u, tile.rows - 1u)) * params.width;
+    let row{{ROW}} = input_row(tile, {{ROW}}u) * params.width;
 {{END}}
     let end = min(begin + RUN, params.length);
     for (var input = begin; input < end; input++) {
@@ -18,6 +17,6 @@ fn sum_run(tile: Tile, panel: u32, begin: u32, lane: u32, to: u32) {
 {{EACH}}        sum{{ROW}} = fused(weight, x[row{{ROW}} + input], sum{{ROW}});
 {{END}}
     }
-{{EACH}}    products[to + {{ROW}}u * 16u] = sum{{ROW}};
+{{EACH}}    products[to + {{ROW}}u * LANES] = sum{{ROW}};
 {{END}}
 }

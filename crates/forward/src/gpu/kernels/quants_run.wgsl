@@ -1,8 +1,8 @@
 // Sums of a run of a quantised panel with rows quantised to 8 bits. Products within a block are
 // integers, exact in any order.
 
-@group(0) @binding(2) var<storage, read> quants: array<vec4<u32>>;  // [rows, blocks, 2]
-@group(0) @binding(3) var<storage, read> scales: array<vec2<f32>>;  // [rows, blocks]: scale, scale * sum
+@group(0) @binding(2) var<storage, read> quants: array<array<vec4<u32>, 16>>;  // [rows / 8, blocks, 8, 2]
+@group(0) @binding(3) var<storage, read> scales: array<array<vec2<f32>, 8>>;   // [rows / 8, blocks, 8]: scale, scale * sum
 
 // Blocks of 32 inputs that are summed separately; `length` counts blocks.
 const RUN = 8u;
@@ -33,12 +33,11 @@ fn add_block(sum: f32, w: Quants, by: vec2<f32>, parts: vec2<i32>, x: array<vec4
     return found;
 }
 
-// Computes the sums of a run of a panel from block `begin` on, for each row of the tile, sixteen
-// words apart.
+// Computes the sums of a run of a panel from block `begin` on, for each row of the tile, LANES words
+// apart.
 fn sum_run(tile: Tile, panel: u32, begin: u32, lane: u32, to: u32) {
-    // Rows beyond the tile repeat its last one.
 {{EACH}}    var sum{{ROW}} = 0.0;
-    let row{{ROW}} = given(tile.first + min({{ROW}}u, tile.rows - 1u)) * params.length;
+    let row{{ROW}} = input_place(tile, {{ROW}}u);
 {{END}}
     let start = panel * (params.length / GROUPS * BLOCK);
     let end = min(begin + RUN, params.length);
@@ -51,13 +50,13 @@ fn sum_run(tile: Tile, panel: u32, begin: u32, lane: u32, to: u32) {
             let parts = parts_of(block, group, lane);
 {{EACH}}
             {
-                let at = row{{ROW}} + first + group;
-                let x = array(quants[2u * at], quants[2u * at + 1u]);
-                sum{{ROW}} = add_block(sum{{ROW}}, w, by, parts, x, scales[at]);
+                let at = row{{ROW}}.x + first + group;
+                let x = array(quants[at][2u * row{{ROW}}.y], quants[at][2u * row{{ROW}}.y + 1u]);
+                sum{{ROW}} = add_block(sum{{ROW}}, w, by, parts, x, scales[at][row{{ROW}}.y]);
             }
 {{END}}
         }
     }
-{{EACH}}    products[to + {{ROW}}u * 16u] = sum{{ROW}};
+{{EACH}}    products[to + {{ROW}}u * LANES] = sum{{ROW}};
 {{END}}
 }
