@@ -134,12 +134,7 @@ fn no_shader_adds_an_unrounded_product() {
 
 /// Returns whether an expression adds floats in an order that the driver chooses: a dot product, or
 /// a product with a matrix. Sums of subgroups and atomic ones are not valid in [`read`].
-fn leaves_order_open(
-    module: &Module,
-    function: &Function,
-    info: &FunctionInfo,
-    expression: &Expression,
-) -> bool {
+fn leaves_order_open(module: &Module, info: &FunctionInfo, expression: &Expression) -> bool {
     let inner = |handle: Handle<Expression>| info[handle].ty.inner_with(&module.types);
     let is_matrix = |handle| matches!(inner(handle), TypeInner::Matrix { .. });
     match *expression {
