@@ -1,6 +1,6 @@
 //! Prints what Mesa's compiler for AMD makes of the GPU kernels, one line each:
-//! `make kernel-statistics FAMILY=navi31 KERNELS="Product(Q4K"`. Arguments: the family of GPUs, then
-//! parts of the names of kernels, or files with WGSL; all kernels without any.
+//! `make kernel-statistics FAMILY=navi31 KERNELS="Product(Q4K"`. Arguments: the family of GPUs,
+//! then parts of the names of kernels, or files with WGSL; all kernels without any.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 #[cfg(target_os = "linux")]

@@ -12,7 +12,7 @@ use naga::{GlobalVariable, ShaderStage};
 /// Bytes of immediates that kernels may use.
 const IMMEDIATE_BYTES: u32 = 64;
 
-/// What a compiler made of a kernel: the driver's statistics by their names, such as `VGPRs`.
+/// Statistics of a compiled kernel by the driver's names, such as `VGPRs`.
 pub type Statistics = BTreeMap<String, u64>;
 
 /// A driver that was opened for one kind of GPU.
@@ -90,8 +90,8 @@ impl KernelCompiler {
     pub fn compile(&self, name: &str, source: &str) -> Statistics {
         let (words, bindings, entry) = to_spirv(name, source);
         let entry = std::ffi::CString::new(entry).unwrap();
-        // SAFETY: see `open`; the SPIR-V was written by naga from a validated module, and the layout
-        // has a buffer for each of its bindings.
+        // SAFETY: see `open`; naga wrote the SPIR-V from a validated module, and the layout has a
+        // buffer for each of its bindings.
         unsafe {
             let module = vk::ShaderModuleCreateInfo::default().code(&words);
             let module = self.device.create_shader_module(&module, None).unwrap();

@@ -132,8 +132,8 @@ impl Window {
     /// Kills the application as a crash or a power cut would, without saving.
     pub fn kill(self) {}
 
-    /// Elements that match a selector. The page may redraw one while the driver lists them; then the
-    /// driver is asked again.
+    /// Elements that match a selector. The page may redraw one while the driver lists them; then
+    /// the driver is asked again.
     pub async fn all(&self, selector: &str) -> Vec<Element> {
         let started = Instant::now();
         loop {

@@ -163,6 +163,7 @@ impl Visibility<'_> {
             stride: self.offsets.stride,
             gates: self.offsets.gates,
             sinks: layer.sinks,
+            heads_apart: false,
             width: (heads * head_size).next_multiple_of(LANES),
             scale: self.config.query_scale,
             rows: self.rows,

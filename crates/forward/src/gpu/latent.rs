@@ -163,6 +163,7 @@ fn attention(visibility: &Visibility<'_>, sizes: Sizes) -> Attention {
         stride: width(sizes),
         gates: None,
         sinks: NONE,
+        heads_apart: true,
         width: config.heads * sizes.size,
         scale: config.query_scale,
         rows,

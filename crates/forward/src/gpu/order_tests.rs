@@ -191,6 +191,7 @@ impl Scene {
         let vectors = upload(gpu(), sinks.as_deref().unwrap_or(&[0.0])).unwrap();
         let steps = RunSteps::new(gpu(), &given, &cache, &nodes, &parts, &vectors, &out).unwrap();
         let attention = Attention {
+            heads_apart: false,
             heads,
             kv_heads,
             head_size,

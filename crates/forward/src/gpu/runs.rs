@@ -38,6 +38,8 @@ pub struct Attention {
     pub sinks: u32,
     /// Width of a row of the output.
     pub width: usize,
+    /// In 8 bits, each head is a row of its own.
+    pub heads_apart: bool,
     /// Factor of the dot products.
     pub scale: f32,
     pub rows: usize,
@@ -169,12 +171,13 @@ impl Attention {
     }
 
     /// Immediates of `join.wgsl` for rows from `first` on.
-    pub fn join_params(&self, first: usize) -> [u32; 12] {
+    pub fn join_params(&self, first: usize) -> [u32; 13] {
         let [heads, head_size, stride, width, first] =
             [self.heads, self.head_size, self.stride, self.width, first].map(|n| n as u32);
         let [cached, window, ahead, first_run, runs] = self.visible();
         let gates = self.gates.map_or(NONE, |gates| gates as u32);
-        [heads, head_size, stride, width, first, cached, window, ahead, first_run, runs, gates, self.sinks]
+        let (sinks, apart) = (self.sinks, u32::from(self.heads_apart));
+        [heads, head_size, stride, width, first, cached, window, ahead, first_run, runs, gates, sinks, apart]
     }
 }
 

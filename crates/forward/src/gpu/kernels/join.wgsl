@@ -15,6 +15,7 @@ struct Params {
     runs: u32,
     gates: u32,     // their offset in a row; NONE if there are none
     sinks: u32,     // their offset in `vectors`; NONE if there are none
+    apart: u32,     // 1: each head is a quantised row of its own
 }
 var<immediate> params: Params;
 
@@ -99,6 +100,11 @@ fn join(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         let from_ = 4u * (thread % 32u);
         let four = vec4(numbers[from_], numbers[from_ + 1u], numbers[from_ + 2u], numbers[from_ + 3u]);
         let used = thread < 32u && begin + 4u * thread < params.head_size;
-        round_eighth(four, thread, tiled(row, to / 32u + thread / 8u, params.width / 32u), used);
+        var place = tiled(row, to / 32u + thread / 8u, params.width / 32u);
+        if params.apart != 0u {
+            let block = begin / 32u + thread / 8u;
+            place = tiled(row * params.heads + head, block, params.head_size / 32u);
+        }
+        round_eighth(four, thread, place, used);
     }
 }

@@ -33,8 +33,8 @@ fn add_block(sum: f32, w: Quants, by: vec2<f32>, parts: vec2<i32>, x: array<vec4
     return found;
 }
 
-// Computes the sums of a run of a panel from block `begin` on, for each row of the tile, LANES words
-// apart.
+// Computes the sums of a run of a panel from block `begin` on, for each row of the tile, LANES
+// words apart.
 fn sum_run(tile: Tile, panel: u32, begin: u32, lane: u32, to: u32) {
 {{EACH}}    var sum{{ROW}} = 0.0;
     let row{{ROW}} = input_place(tile, {{ROW}}u);

@@ -20,8 +20,8 @@ fn input_row(tile: Tile, row: u32) -> u32 {
     return tile.first + min(row, tile.rows - 1u);
 }
 
-// Place of a row of the tile in quantised rows: the first block of its eight rows, and the row among
-// these. A tile is within eight rows; of those beyond it, any values do.
+// Place of a row of the tile in quantised rows: the first block of its eight rows, and the row
+// among these. A tile is within eight rows; of those beyond it, any values do.
 fn input_place(tile: Tile, row: u32) -> vec2<u32> {
     let first = (tile.first >> 3u) * params.length;
     if ROWS == 8u {

@@ -31,8 +31,8 @@ fn input_row(tile: Tile, row: u32) -> u32 {
     return select(slot, slots[slot].row, params.by_row != 0u);
 }
 
-// Place of a row of the tile in quantised rows: the first block of its eight rows, and the row among
-// these.
+// Place of a row of the tile in quantised rows: the first block of its eight rows, and the row
+// among these.
 fn input_place(tile: Tile, row: u32) -> vec2<u32> {
     let input = input_row(tile, row);
     return vec2((input >> 3u) * params.length, input & 7u);

@@ -1,7 +1,7 @@
 // Sums of panels of sixteen output rows with a tile of rows, for `product.wgsl` and `gated.wgsl`.
-// Threads are SLOTS runs of inputs times LANES output rows, of one panel or of several that lie side
-// by side. `rows.wgsl` or `slots.wgsl` assigns rows and panels; `quants.wgsl`, `numbers.wgsl` and the
-// files beside them define panels and runs.
+// Threads are SLOTS runs of inputs times LANES output rows, of one panel or of several side by side.
+// `rows.wgsl` or `slots.wgsl` assigns rows and panels; `quants.wgsl`, `numbers.wgsl` and the files
+// beside them define panels and runs.
 //
 // With as many lanes as the largest subgroup has threads, all threads of a subgroup have the same
 // run: a device may then load rows once for all of them.
