@@ -2,7 +2,7 @@
 //! keep numbers in memory for lack of registers, nor take so many registers or so much workgroup
 //! memory that few workgroups run at once. `make kernel-statistics` prints the figures.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 use std::path::Path;
 
