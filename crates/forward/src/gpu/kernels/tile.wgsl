@@ -1,5 +1,5 @@
 // Sums of panels of sixteen output rows with a tile of rows, for `product.wgsl` and `gated.wgsl`.
-// Threads are SLOTS runs of inputs times LANES output rows, of one panel or of several side by side.
+// Threads are SLOTS runs of inputs times LANES output rows, of one panel or of adjacent ones.
 // `rows.wgsl` or `slots.wgsl` assigns rows and panels; `quants.wgsl`, `numbers.wgsl` and the files
 // beside them define panels and runs.
 //
