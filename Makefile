@@ -95,7 +95,7 @@ test-tensors: setup-tests $(PAGE) ## run the engine's tests on tensors, as on GP
 test-gpu: setup-tests $(PAGE) ## run the engine's tests on the GPU engine, without a GPU on a software renderer (an hour)
 	FORETOKEN_TEST_DEVICE=gpu cargo test $(CARGO_ALL) --test integration -- invariance:: lossless:: families:: passes:: heads:: block_heads:: mtp:: assistants:: recurrent:: hybrids:: --skip bytes_per_pass
 	cargo test $(CARGO_ALL) --test gpu
-	$(if $(shell command -v apt-get),$(MAKE) test-mesa)
+	$(if $(and $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m)),$(shell command -v apt-get)),$(MAKE) test-mesa)
 
 test-mesa: setup-tests $(PAGE) ## run the GPU engine's own tests on Mesa 25.0 of Debian 13 (Linux on x86-64)
 	@scripts/mesa.sh
